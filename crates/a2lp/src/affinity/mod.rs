@@ -1,0 +1,127 @@
+//! The graph as a matrix: A + Aᵀ (eq. 6) and its normalised form S = D^-½ A D^-½ (eq. 7).
+//! Hands on an operator that multiplies by S.
+
+mod full;
+mod sparse;
+
+pub(crate) use full::full_graph;
+pub(crate) use sparse::symmetrise;
+
+use crate::labels::ClassId;
+use full::FullGraph;
+use sparse::SparseGraph;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A symmetric, non-negative affinity matrix with zero diagonal, ready to be multiplied by its normalised form.
+pub struct Affinity<'v> {
+    edges: Edges<'v>,
+    /// dᵢᵢ, the row sums.
+    degrees: Vec<f64>,
+    /// dᵢᵢ^-½; 0 for an isolated node, whose row of S is then 0.
+    scale: Vec<f32>,
+}
+
+enum Edges<'v> {
+    Sparse(SparseGraph),
+    Full(FullGraph<'v>),
+}
+
+/// What has to be worked out once per multiplication, before rows can be asked for.
+pub(crate) enum Prepared {
+    Nothing,
+    /// Vᵀ D^-½ X, for a full graph that is not stored.
+    Products(Vec<f64>),
+}
+
+impl<'v> Affinity<'v> {
+    fn new(edges: Edges<'v>, degrees: Vec<f64>) -> Self {
+        let scale = degrees.iter().map(|&d| if d > 0.0 { d.sqrt().recip() as f32 } else { 0.0 }).collect();
+        Affinity { edges, degrees, scale }
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.degrees.len()
+    }
+
+    /// dᵢᵢ, the sum of row i of A.
+    pub fn degree(&self, node: usize) -> f64 {
+        self.degrees[node]
+    }
+
+    /// Number of stored entries of A; 0 when the full graph is not stored.
+    pub fn entries(&self) -> usize {
+        match &self.edges {
+            Edges::Sparse(graph) => graph.entries(),
+            Edges::Full(graph) => graph.entries(),
+        }
+    }
+
+    /// Writes the neighbours of `node` in ascending order and their weights aᵢⱼ into `row`.
+    pub fn row(&self, node: usize, row: &mut Vec<(u32, f32)>) {
+        row.clear();
+        match &self.edges {
+            Edges::Sparse(graph) => row.extend(graph.row(node).map(|(j, s)| {
+                // The stored value is sᵢⱼ; A is needed for diagnostics only.
+                (j, (f64::from(s) * (self.degrees[node] * self.degrees[j as usize]).sqrt()) as f32)
+            })),
+            Edges::Full(graph) => graph.row(node, row),
+        }
+    }
+
+    /// First half of S·X for X with `W` columns.
+    pub(crate) fn prepare<const W: usize>(&self, x: &[f32]) -> Prepared {
+        match &self.edges {
+            Edges::Sparse(_) => Prepared::Nothing,
+            Edges::Full(graph) => graph.prepare::<W>(&self.scale, x),
+        }
+    }
+
+    /// Second half of S·X: the rows of `range`.
+    pub(crate) fn multiply_rows<const W: usize>(
+        &self,
+        prepared: &Prepared,
+        range: Range<usize>,
+        x: &[f32],
+        out: &mut [f32],
+    ) {
+        match &self.edges {
+            Edges::Sparse(graph) => graph.multiply_rows::<W>(range, x, out),
+            Edges::Full(graph) => graph.multiply_rows::<W>(&self.scale, prepared, range, x, out),
+        }
+    }
+
+    /// Adds `factor`·sᵢⱼ through `add(i, j, value)` for every entry of S.
+    pub(crate) fn for_each_normalised(&self, mut add: impl FnMut(usize, usize, f64)) {
+        let mut row = Vec::new();
+        for i in 0..self.nodes() {
+            self.row(i, &mut row);
+            for &(j, weight) in &row {
+                let (di, dj) = (self.degrees[i], self.degrees[j as usize]);
+                if di > 0.0 && dj > 0.0 {
+                    add(i, j as usize, f64::from(weight) / (di * dj).sqrt());
+                }
+            }
+        }
+    }
+
+    /// Which nodes a path joins to a labelled node. Labelled nodes reach themselves.
+    pub(crate) fn reached(&self, labels: &[Option<ClassId>]) -> Vec<bool> {
+        let mut reached: Vec<bool> = labels.iter().map(Option::is_some).collect();
+        let mut queue: VecDeque<usize> = (0..labels.len()).filter(|&i| reached[i]).collect();
+        match &self.edges {
+            Edges::Sparse(graph) => {
+                while let Some(node) = queue.pop_front() {
+                    for (j, s) in graph.row(node) {
+                        if s > 0.0 && !std::mem::replace(&mut reached[j as usize], true) {
+                            queue.push_back(j as usize);
+                        }
+                    }
+                }
+            }
+            Edges::Full(graph) => graph.spread(&mut reached),
+        }
+        reached
+    }
+}

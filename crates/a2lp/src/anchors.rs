@@ -1,0 +1,82 @@
+//! Anchors: one virtual labelled item per class, the weighted mean of the target items predicted as it (eq. 9).
+
+use crate::features::{FeatureMatrix, normalise};
+use crate::labels::ClassId;
+use crate::pseudo_labels::{PseudoLabels, Status};
+use rayon::prelude::*;
+
+/// A virtual labelled item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anchor {
+    /// Its class.
+    pub class: ClassId,
+    /// The round after which it was made, from 1.
+    pub round: usize,
+    /// Target items averaged in it.
+    pub items: usize,
+    /// Its feature vector, as it stands in the graph.
+    pub vector: Vec<f32>,
+}
+
+/// How target rows are averaged.
+pub(crate) struct Averaging<'a> {
+    /// Rows of the graph; target items start at `first_target`.
+    pub(crate) features: &'a FeatureMatrix,
+    pub(crate) first_target: usize,
+    /// Lengths the rows had before scaling, to average the raw rows (eq. 9 to the letter).
+    pub(crate) norms: Option<&'a [f64]>,
+    /// Scale the anchor to unit length?
+    pub(crate) unit: bool,
+    /// Use the entropy weights, or all alike?
+    pub(crate) entropy_weights: bool,
+}
+
+/// Makes the anchors of one round. A class that no item was predicted as gets none; unreached and weak items
+/// feed none; a class whose items all have weight 0 falls back to the plain mean.
+pub(crate) fn place_anchors(pseudo: &PseudoLabels, round: usize, averaging: &Averaging<'_>) -> Vec<Anchor> {
+    let classes = pseudo.class_counts().len();
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); classes];
+    for (item, (label, status)) in pseudo.labels().iter().zip(pseudo.status()).enumerate() {
+        if let Some(class) = label
+            && !matches!(status, Status::Weak | Status::Unreached)
+        {
+            members[*class as usize].push(item);
+        }
+    }
+    let anchors: Vec<Option<Anchor>> = members
+        .into_par_iter()
+        .enumerate()
+        .map(|(class, items)| {
+            let trusted = averaging.entropy_weights && items.iter().any(|&i| pseudo.confidence()[i] > 0.0);
+            let weight = |item: usize| {
+                let length = averaging.norms.map_or(1.0, |norms| norms[averaging.first_target + item]);
+                length * if trusted { f64::from(pseudo.confidence()[item]) } else { 1.0 }
+            };
+            let rows = items.iter().map(|&item| (averaging.features.row(averaging.first_target + item), weight(item)));
+            // Eq. 9 divides by Σw; lengths belong to the rows, not to the weights.
+            let total: f64 =
+                items.iter().map(|&i| if trusted { f64::from(pseudo.confidence()[i]) } else { 1.0 }).sum();
+            let mut vector = weighted_mean(rows, total, averaging.features.columns());
+            if averaging.unit {
+                normalise(&mut vector);
+            }
+            (!items.is_empty()).then(|| Anchor { class: class as ClassId, round, items: items.len(), vector })
+        })
+        .collect();
+    anchors.into_iter().flatten().collect()
+}
+
+/// Σ weight·row / total, summed in order in f64.
+pub(crate) fn weighted_mean<'a>(
+    rows: impl Iterator<Item = (&'a [f32], f64)>,
+    total: f64,
+    columns: usize,
+) -> Vec<f32> {
+    let mut sum = vec![0f64; columns];
+    for (row, weight) in rows {
+        for (sum, &value) in sum.iter_mut().zip(row) {
+            *sum += weight * f64::from(value);
+        }
+    }
+    sum.into_iter().map(|s| (s / total) as f32).collect()
+}

@@ -1,0 +1,171 @@
+//! What looks wrong about a result, with numbers and advice. Nothing here knows the truth.
+
+use crate::pseudo_labels::Status;
+use crate::rounds::Labelling;
+use serde::Serialize;
+use std::fmt;
+
+/// Something the user should look at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Warning {
+    /// Items no label can reach.
+    Unreached {
+        /// How many.
+        items: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Items whose scores are within the solver's error.
+    Weak {
+        /// How many.
+        items: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Source classes that no target item got.
+    EmptyClasses {
+        /// Their names.
+        classes: Vec<String>,
+    },
+    /// One class takes nearly all of the target.
+    Dominant {
+        /// Its name.
+        class: String,
+        /// Its share of the target.
+        share: f64,
+        /// Its share of the source.
+        source_share: f64,
+    },
+    /// The anchors overturned plain label propagation on many items.
+    Overturned {
+        /// How many.
+        items: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// The solver did not reach its tolerance.
+    NotConverged {
+        /// The first round in which that happened.
+        round: usize,
+        /// Iterations spent.
+        iterations: usize,
+        /// Relative residual reached.
+        residual: f64,
+    },
+    /// Labels were still changing in the last round.
+    Unsettled {
+        /// How many changed.
+        items: usize,
+        /// Of how many.
+        of: usize,
+    },
+}
+
+/// A class with at least this share of the target is suspicious…
+const DOMINANT: f64 = 0.8;
+/// …when it is at least this many times its share of the source.
+const DOMINANT_RATIO: f64 = 1.5;
+/// Share of labels the anchors may overturn without remark.
+const OVERTURNED: f64 = 0.25;
+/// Share of labels that may change in the last round without remark.
+const UNSETTLED: f64 = 0.02;
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |items: &usize, of: &usize| 100.0 * *items as f64 / (*of).max(1) as f64;
+        match self {
+            Warning::Unreached { items, of } => write!(
+                f,
+                "{items} of {of} target items ({:.1} %) have no path to any label and stay unlabelled; more neighbours may join them",
+                percent(items, of)
+            ),
+            Warning::Weak { items, of } => write!(
+                f,
+                "{items} of {of} target items ({:.1} %) are so far from any label that their scores are within the solver's error; more neighbours or a larger alpha may help",
+                percent(items, of)
+            ),
+            Warning::EmptyClasses { classes } => {
+                let more = classes.len().saturating_sub(8);
+                let names = classes.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+                write!(f, "{} source classes got no target item: {names}", classes.len())?;
+                if more > 0 {
+                    write!(f, " and {more} more")?;
+                }
+                Ok(())
+            }
+            Warning::Dominant { class, share, source_share } => write!(
+                f,
+                "class '{class}' takes {:.0} % of the target, but is {:.0} % of the source; the domains may be too far apart for these features",
+                100.0 * share,
+                100.0 * source_share
+            ),
+            Warning::Overturned { items, of } => write!(
+                f,
+                "the anchors overturned plain label propagation on {items} of {of} items ({:.1} %); compare with one round",
+                percent(items, of)
+            ),
+            Warning::NotConverged { round, iterations, residual } => write!(
+                f,
+                "round {round}: the solver stopped after {iterations} iterations at a relative residual of {residual:.1e}; allow a larger tolerance or use the dense solver"
+            ),
+            Warning::Unsettled { items, of } => write!(
+                f,
+                "{items} of {of} labels ({:.1} %) still changed in the last round; more rounds may settle them",
+                percent(items, of)
+            ),
+        }
+    }
+}
+
+impl Labelling {
+    /// Everything about this result that the user should look at, most serious first.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let of = self.pseudo_labels.len();
+        if let Some(round) = self.rounds.iter().find(|r| !r.solve.converged) {
+            warnings.push(Warning::NotConverged {
+                round: round.round,
+                iterations: round.solve.iterations,
+                residual: round.solve.residual,
+            });
+        }
+        let unreached = self.pseudo_labels.count(Status::Unreached);
+        if unreached > 0 {
+            warnings.push(Warning::Unreached { items: unreached, of });
+        }
+        let weak = self.pseudo_labels.count(Status::Weak);
+        if weak > 0 {
+            warnings.push(Warning::Weak { items: weak, of });
+        }
+        let counts = self.pseudo_labels.class_counts();
+        let empty: Vec<String> = (0..counts.len())
+            .filter(|&c| self.source_counts[c] > 0 && counts[c] == 0)
+            .map(|c| self.classes.names()[c].clone())
+            .collect();
+        if !empty.is_empty() {
+            warnings.push(Warning::EmptyClasses { classes: empty });
+        }
+        let source: usize = self.source_counts.iter().sum();
+        for (class, &count) in counts.iter().enumerate() {
+            let share = count as f64 / of.max(1) as f64;
+            let source_share = self.source_counts[class] as f64 / source.max(1) as f64;
+            if of > 1 && share >= DOMINANT && share >= DOMINANT_RATIO * source_share {
+                let class = self.classes.names()[class].clone();
+                warnings.push(Warning::Dominant { class, share, source_share });
+            }
+        }
+        if let (Some(first), Some(last)) = (self.labels_by_round.first(), self.labels_by_round.last()) {
+            let items = first.iter().zip(last).filter(|(a, b)| a != b).count();
+            if items as f64 > OVERTURNED * of as f64 {
+                warnings.push(Warning::Overturned { items, of });
+            }
+        }
+        if let Some(last) = self.rounds.last()
+            && last.changed as f64 > UNSETTLED * of as f64
+        {
+            warnings.push(Warning::Unsettled { items: last.changed, of });
+        }
+        warnings
+    }
+}

@@ -1,0 +1,234 @@
+//! Comparing labels with the truth about the target, when somebody has it.
+//!
+//! [`TargetTruth`] is taken by nothing but this module: no function of the method accepts one. The
+//! [`Evaluator`] looks on as an [`Observer`] and can hand nothing back.
+
+use crate::affinity::Affinity;
+use crate::error::{Domain, Error};
+use crate::features::ROWS_PER_TASK;
+use crate::labels::{ClassId, Classes};
+use crate::observer::{FinishedRound, Observer};
+use crate::propagation::SoftLabels;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::sync::Mutex;
+
+/// The true classes of the target items. Classes the source does not have get numbers of their own.
+#[derive(Clone, Debug)]
+pub struct TargetTruth {
+    names: Vec<String>,
+    known: usize,
+    ids: Vec<ClassId>,
+}
+
+impl TargetTruth {
+    /// True labels by name, against the class list of a run.
+    pub fn new<S: AsRef<str>>(classes: &Classes, labels: &[S]) -> Self {
+        let mut names = classes.names().to_vec();
+        let unknown: Vec<&str> =
+            labels.iter().map(AsRef::as_ref).filter(|name| classes.find(name).is_none()).collect();
+        let unknown = Classes::from_labels(&unknown);
+        names.extend_from_slice(unknown.names());
+        let id = |name: &str| {
+            let own = || unknown.find(name).map(|id| id + classes.len() as ClassId);
+            classes.find(name).or_else(own).expect("every name is in one of the two lists")
+        };
+        TargetTruth { known: classes.len(), ids: labels.iter().map(|name| id(name.as_ref())).collect(), names }
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// No items?
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Classes of the truth that the class list of the run does not have.
+    pub fn unknown_classes(&self) -> &[String] {
+        &self.names[self.known..]
+    }
+
+    /// Counts how often `labels` are right; an item without a label is wrong (eq. 5).
+    pub fn score(&self, labels: &[Option<ClassId>]) -> Result<Score, Error> {
+        if labels.len() != self.ids.len() {
+            return Err(Error::LabelCount { domain: Domain::Target, labels: self.ids.len(), rows: labels.len() });
+        }
+        let mut classes: Vec<ClassScore> =
+            self.names.iter().map(|name| ClassScore { class: name.clone(), items: 0, correct: 0 }).collect();
+        for (&truth, label) in self.ids.iter().zip(labels) {
+            classes[truth as usize].items += 1;
+            classes[truth as usize].correct += usize::from(*label == Some(truth));
+        }
+        classes.retain(|class| class.items > 0);
+        let correct: usize = classes.iter().map(|class| class.correct).sum();
+        let recall: f64 = classes.iter().map(ClassScore::accuracy).sum();
+        Ok(Score {
+            accuracy: correct as f64 / labels.len().max(1) as f64,
+            mean_class_accuracy: recall / classes.len().max(1) as f64,
+            classes,
+        })
+    }
+}
+
+/// How often labels were right.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Share of items labelled correctly.
+    pub accuracy: f64,
+    /// Mean over the classes present in the truth of the share of their items labelled correctly.
+    pub mean_class_accuracy: f64,
+    /// Each class present in the truth.
+    pub classes: Vec<ClassScore>,
+}
+
+/// How often one class was labelled right.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassScore {
+    /// Its name.
+    pub class: String,
+    /// Target items that truly belong to it.
+    pub items: usize,
+    /// Those among them that were labelled so.
+    pub correct: usize,
+}
+
+impl ClassScore {
+    /// Share of the class's items labelled correctly.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.items.max(1) as f64
+    }
+}
+
+/// One round against the truth.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoundScore {
+    /// From 1.
+    pub round: usize,
+    /// Share of items labelled correctly.
+    pub accuracy: f64,
+    /// Mean of the classes' shares.
+    pub mean_class_accuracy: f64,
+    /// PoW: share of the graph's weight between labelled and unlabelled nodes of the same class.
+    pub pow: f64,
+    /// Part of the regulariser (eq. 4) from pairs of the same class.
+    pub same_class_regulariser: f64,
+    /// Part of the regulariser from pairs of different classes.
+    pub other_class_regulariser: f64,
+}
+
+/// Scores every round against the truth.
+pub struct Evaluator {
+    truth: TargetTruth,
+    rounds: Mutex<Vec<RoundScore>>,
+}
+
+impl Evaluator {
+    /// An evaluator with this truth.
+    pub fn new(truth: TargetTruth) -> Self {
+        Evaluator { truth, rounds: Mutex::new(Vec::new()) }
+    }
+
+    /// The truth.
+    pub fn truth(&self) -> &TargetTruth {
+        &self.truth
+    }
+
+    /// What was seen so far.
+    pub fn rounds(&self) -> Vec<RoundScore> {
+        self.rounds.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+impl Observer for Evaluator {
+    fn round(&self, finished: &FinishedRound<'_>) {
+        let Ok(score) = self.truth.score(finished.pseudo_labels.labels()) else {
+            return;
+        };
+        let class_of = |node: usize| match finished.node_labels[node] {
+            Some(class) => class,
+            None => self.truth.ids[node - finished.first_target],
+        };
+        let parts = GraphParts::measure(finished.affinity, finished.soft_labels, finished.node_labels, &class_of);
+        self.rounds.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(RoundScore {
+            round: finished.round.round,
+            accuracy: score.accuracy,
+            mean_class_accuracy: score.mean_class_accuracy,
+            pow: if parts.all > 0.0 { parts.labelled_unlabelled / parts.all } else { 0.0 },
+            same_class_regulariser: parts.same_class,
+            other_class_regulariser: parts.other_class,
+        });
+    }
+}
+
+/// Sums over the entries of A.
+#[derive(Clone, Copy, Default)]
+struct GraphParts {
+    /// W_all
+    all: f64,
+    /// W_lu: one end labelled, one not, same class.
+    labelled_unlabelled: f64,
+    same_class: f64,
+    other_class: f64,
+}
+
+impl GraphParts {
+    fn measure(
+        affinity: &Affinity<'_>,
+        soft: &SoftLabels,
+        labels: &[Option<ClassId>],
+        class_of: &(dyn Fn(usize) -> ClassId + Sync),
+    ) -> Self {
+        let tasks: Vec<GraphParts> = (0..affinity.nodes().div_ceil(ROWS_PER_TASK))
+            .into_par_iter()
+            .map_init(Vec::new, |row, task| {
+                let mut parts = GraphParts::default();
+                let start = task * ROWS_PER_TASK;
+                for i in start..affinity.nodes().min(start + ROWS_PER_TASK) {
+                    affinity.row(i, row);
+                    for &(j, weight) in row.iter() {
+                        let (j, weight) = (j as usize, f64::from(weight));
+                        let same = class_of(i) == class_of(j);
+                        parts.all += weight;
+                        if same && labels[i].is_some() != labels[j].is_some() {
+                            parts.labelled_unlabelled += weight;
+                        }
+                        let (di, dj) = (affinity.degree(i).sqrt(), affinity.degree(j).sqrt());
+                        let distance: f64 = soft
+                            .row(i)
+                            .iter()
+                            .zip(soft.row(j))
+                            .map(|(&fi, &fj)| (f64::from(fi) / di - f64::from(fj) / dj).powi(2))
+                            .sum();
+                        *(if same { &mut parts.same_class } else { &mut parts.other_class }) += weight * distance;
+                    }
+                }
+                parts
+            })
+            .collect();
+        tasks.into_iter().fold(GraphParts::default(), |a, b| GraphParts {
+            all: a.all + b.all,
+            labelled_unlabelled: a.labelled_unlabelled + b.labelled_unlabelled,
+            same_class: a.same_class + b.same_class,
+            other_class: a.other_class + b.other_class,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_classes_do_not_count_and_missing_labels_are_wrong() {
+        let classes = Classes::new(vec!["a".into(), "b".into(), "c".into()]).unwrap();
+        let truth = TargetTruth::new(&classes, &["a", "a", "b", "z"]);
+        assert_eq!(truth.unknown_classes(), ["z"]);
+        let score = truth.score(&[Some(0), None, Some(1), Some(2)]).unwrap();
+        assert_eq!(score.accuracy, 0.5);
+        assert!((score.mean_class_accuracy - (0.5 + 1.0 + 0.0) / 3.0).abs() < 1e-12);
+        assert_eq!(score.classes.len(), 3);
+    }
+}

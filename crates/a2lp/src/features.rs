@@ -1,0 +1,214 @@
+//! Feature vectors: one row per item, f32, row-major. Hands on rows that are finite and, for the cosine
+//! similarity, of unit length.
+
+use crate::error::{Domain, Error};
+use rayon::prelude::*;
+
+/// Rows handled as one piece of parallel work.
+pub(crate) const ROWS_PER_TASK: usize = 1024;
+
+/// A dense n × d matrix of features.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FeatureMatrix {
+    values: Vec<f32>,
+    rows: usize,
+    columns: usize,
+}
+
+impl FeatureMatrix {
+    /// Wraps row-major `values`. Only the shape is checked here; [`Domains`](crate::Domains) checks the values.
+    pub fn new(rows: usize, columns: usize, values: Vec<f32>) -> Result<Self, Error> {
+        if rows.checked_mul(columns) != Some(values.len()) {
+            return Err(Error::Shape { values: values.len(), rows, columns });
+        }
+        Ok(FeatureMatrix { values, rows, columns })
+    }
+
+    /// A matrix from equally long rows.
+    pub fn from_rows<R: AsRef<[f32]>>(rows: &[R]) -> Result<Self, Error> {
+        let columns = rows.first().map_or(0, |r| r.as_ref().len());
+        let values: Vec<f32> = rows.iter().flat_map(|r| r.as_ref().iter().copied()).collect();
+        if rows.iter().any(|r| r.as_ref().len() != columns) {
+            return Err(Error::Shape { values: values.len(), rows: rows.len(), columns });
+        }
+        Self::new(rows.len(), columns, values)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// One row.
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.columns..][..self.columns]
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The rows of `range`, as one slice.
+    pub(crate) fn block(&self, range: std::ops::Range<usize>) -> &[f32] {
+        &self.values[range.start * self.columns..range.end * self.columns]
+    }
+
+    /// Puts the rows of `below` under these.
+    pub(crate) fn append(&mut self, below: &FeatureMatrix) {
+        debug_assert!(self.rows == 0 || self.columns == below.columns);
+        self.columns = below.columns;
+        self.values.extend_from_slice(&below.values);
+        self.rows += below.rows;
+    }
+
+    /// Puts one more row under these.
+    pub(crate) fn append_row(&mut self, row: &[f32]) {
+        debug_assert!(self.rows == 0 || self.columns == row.len());
+        self.columns = row.len();
+        self.values.extend_from_slice(row);
+        self.rows += 1;
+    }
+
+    /// Replaces the first `count` rows by the (at most as many) rows of `head`, in place.
+    pub(crate) fn replace_head(&mut self, count: usize, head: &FeatureMatrix) {
+        debug_assert!(head.rows <= count && head.columns == self.columns);
+        self.values[..head.values.len()].copy_from_slice(&head.values);
+        self.values.copy_within(count * self.columns.., head.values.len());
+        self.rows = self.rows - count + head.rows;
+        self.values.truncate(self.rows * self.columns);
+    }
+
+    /// Scales every row to unit length and returns the lengths. A zero row stays zero.
+    pub(crate) fn normalise_rows(&mut self) -> Vec<f64> {
+        if self.columns == 0 {
+            return vec![0.0; self.rows];
+        }
+        self.values.par_chunks_exact_mut(self.columns).with_min_len(64).map(normalise).collect()
+    }
+
+    /// No value below zero?
+    pub(crate) fn is_non_negative(&self) -> bool {
+        self.values.par_iter().with_min_len(1 << 16).all(|&v| v >= 0.0)
+    }
+
+    /// Position and value of the first NaN or infinity.
+    pub(crate) fn first_non_finite(&self) -> Option<(usize, usize, f32)> {
+        let at = self.values.par_iter().with_min_len(1 << 16).position_first(|v| !v.is_finite())?;
+        Some((at / self.columns, at % self.columns, self.values[at]))
+    }
+}
+
+/// Scales one row to unit length; returns its length. f64 throughout, so that no square over- or underflows.
+pub(crate) fn normalise(row: &mut [f32]) -> f64 {
+    let norm = row.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();
+    if norm > 0.0 {
+        for value in row {
+            *value = (f64::from(*value) / norm) as f32;
+        }
+    }
+    norm
+}
+
+/// Source and target features, stacked, and the labels of the source: all a run may know.
+///
+/// The truth about the target has no place in this type; see [`TargetTruth`](crate::evaluation::TargetTruth).
+#[derive(Clone, Debug)]
+pub struct Domains {
+    pub(crate) features: FeatureMatrix,
+    pub(crate) source_rows: usize,
+    pub(crate) source_labels: crate::labels::Labels,
+}
+
+impl Domains {
+    /// Stacks two matrices.
+    pub fn new(source: FeatureMatrix, labels: crate::labels::Labels, target: FeatureMatrix) -> Result<Self, Error> {
+        let source_rows = source.rows;
+        for (domain, matrix) in [(Domain::Source, &source), (Domain::Target, &target)] {
+            if matrix.rows == 0 || matrix.columns == 0 {
+                return Err(Error::Empty(domain));
+            }
+        }
+        if source.columns != target.columns {
+            return Err(Error::Width { source_columns: source.columns, target_columns: target.columns });
+        }
+        let mut features = source;
+        features.append(&target);
+        Self::stacked(features, source_rows, labels)
+    }
+
+    /// Takes a matrix that already holds the source rows, then the target rows.
+    pub fn stacked(
+        features: FeatureMatrix,
+        source_rows: usize,
+        source_labels: crate::labels::Labels,
+    ) -> Result<Self, Error> {
+        if source_rows == 0 || features.columns == 0 {
+            return Err(Error::Empty(Domain::Source));
+        }
+        if features.rows <= source_rows {
+            return Err(Error::Empty(Domain::Target));
+        }
+        if source_labels.len() != source_rows {
+            let labels = source_labels.len();
+            return Err(Error::LabelCount { domain: Domain::Source, labels, rows: source_rows });
+        }
+        if let Some((row, column, value)) = features.first_non_finite() {
+            let (domain, row) = if row < source_rows {
+                (Domain::Source, row)
+            } else {
+                (Domain::Target, row - source_rows)
+            };
+            return Err(Error::NotFinite { domain, row, column, value });
+        }
+        Ok(Domains { features, source_rows, source_labels })
+    }
+
+    /// Number of source rows.
+    pub fn source_rows(&self) -> usize {
+        self.source_rows
+    }
+
+    /// Number of target rows.
+    pub fn target_rows(&self) -> usize {
+        self.features.rows - self.source_rows
+    }
+
+    /// Labels of the source rows.
+    pub fn source_labels(&self) -> &crate::labels::Labels {
+        &self.source_labels
+    }
+
+    /// Source rows, then target rows.
+    pub fn features(&self) -> &FeatureMatrix {
+        &self.features
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_extreme_values_is_scaled_without_overflow() {
+        let mut big = [3e38f32, 0.0, 3e38];
+        assert!((normalise(&mut big) - 3e38 * 2f64.sqrt()).abs() < 1e32);
+        assert!((big[0] - 0.5f32.sqrt()).abs() < 1e-6);
+        let mut tiny = [1e-45f32, 0.0, 0.0];
+        normalise(&mut tiny);
+        assert_eq!(tiny[0], 1.0);
+    }
+
+    #[test]
+    fn replace_head_keeps_the_tail() {
+        let mut m = FeatureMatrix::from_rows(&[[1.0], [2.0], [3.0], [4.0]]).unwrap();
+        m.replace_head(3, &FeatureMatrix::from_rows(&[[9.0]]).unwrap());
+        assert_eq!(m.values(), [9.0, 4.0]);
+        assert_eq!(m.rows(), 2);
+    }
+}

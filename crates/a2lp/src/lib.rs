@@ -1,0 +1,56 @@
+//! Label a new domain without labelling it.
+//!
+//! Given labelled features of one domain and unlabelled features of another, [`label`] gives every target item
+//! a label, a confidence and a status, by *Label Propagation with Augmented Anchors* (A²LP): build a
+//! k-nearest-neighbour graph over both domains, propagate labels by solving (I − αS)F = Y, turn the confident
+//! target predictions into one anchor per class, add the anchors as labelled nodes, repeat.
+//!
+//! The modules follow the data, and each uses only what stands to its left:
+//!
+//! ```text
+//! features → neighbours → affinity → propagation → pseudo_labels → anchors ⟲ rounds
+//! ```
+//!
+//! | type | is | made by |
+//! |---|---|---|
+//! | [`Domains`] | source features and labels, target features | the caller |
+//! | neighbour lists | the k most similar nodes of each node | `neighbours` |
+//! | [`Affinity`] | A + Aᵀ (eq. 6), normalised to S | `affinity` |
+//! | [`SoftLabels`] | F* = (I − αS)⁻¹Y (eq. 7) | `propagation` |
+//! | [`PseudoLabels`] | label, probabilities, confidence (eq. 8), status | `pseudo_labels` |
+//! | [`Anchor`] | one virtual labelled item per class (eq. 9) | `anchors` |
+//! | [`Labelling`] | all of it, with the trace of every round | [`label`] |
+//!
+//! The truth about the target, where somebody has it, lives in [`evaluation`] and cannot reach the method.
+//! Results do not depend on the number of threads, nor on the instruction set of the CPU's vector units
+//! where graphs are concerned. This crate opens no files.
+
+mod affinity;
+mod anchors;
+mod diagnostics;
+mod error;
+pub mod evaluation;
+mod features;
+mod kernels;
+mod labels;
+mod neighbours;
+mod observer;
+mod parameters;
+mod propagation;
+mod pseudo_labels;
+mod rounds;
+
+pub use affinity::Affinity;
+pub use anchors::Anchor;
+pub use diagnostics::Warning;
+pub use error::{Domain, Error};
+pub use features::{Domains, FeatureMatrix};
+pub use labels::{ClassId, Classes, Labels};
+pub use observer::{FinishedRound, Observer, Stage};
+pub use parameters::{
+    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, LabelWeight, Neighbours, Parameters, Similarity,
+    Solver, SourceNodes, Unreached,
+};
+pub use propagation::{SoftLabels, Solve};
+pub use pseudo_labels::{PseudoLabels, Status};
+pub use rounds::{Labelling, Round, label};

@@ -1,0 +1,130 @@
+//! The k most similar nodes of every node. Hands on [`NeighbourLists`].
+//!
+//! A list is ordered by score, ties by lower index, and the score of a pair is always the fixed-order chain
+//! of [`kernels`](crate::kernels): whichever search proposes a neighbour, the lists come out the same.
+
+mod exact;
+mod insert;
+mod ranked;
+
+pub(crate) use exact::find_neighbours;
+pub(crate) use insert::insert_nodes;
+pub(crate) use ranked::{BestOf, Ranked};
+
+#[cfg(test)]
+mod tests;
+
+use crate::kernels::Chain;
+use crate::parameters::Similarity;
+
+impl Similarity {
+    /// What the kernels accumulate for this similarity.
+    pub(crate) fn chain(self) -> Chain {
+        match self {
+            Similarity::Cosine | Similarity::Dot3 => Chain::Product,
+            Similarity::Gaussian { .. } => Chain::SquaredDistance,
+        }
+    }
+
+    /// The score by which nodes are ranked (larger = nearer), from what the kernel accumulated.
+    #[inline]
+    pub(crate) fn score(self, accumulated: f32) -> f32 {
+        match self {
+            Similarity::Cosine | Similarity::Dot3 => accumulated,
+            Similarity::Gaussian { .. } => -accumulated,
+        }
+    }
+
+    /// A neighbour must score above this: edges of weight 0 are absent.
+    pub(crate) fn floor(self) -> f32 {
+        match self {
+            Similarity::Cosine | Similarity::Dot3 => 0.0,
+            Similarity::Gaussian { .. } => f32::NEG_INFINITY,
+        }
+    }
+
+    /// ε(vᵢ, vⱼ) of eq. 6, from the score of the pair.
+    pub(crate) fn weight(self, score: f32) -> f32 {
+        match self {
+            Similarity::Cosine => score.max(0.0),
+            Similarity::Dot3 => score.max(0.0).powi(3),
+            Similarity::Gaussian { sigma2 } => (f64::from(score) / (2.0 * sigma2)).exp() as f32,
+        }
+    }
+}
+
+/// Up to k neighbours of each node, nearest first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NeighbourLists {
+    /// Slots of node i: `starts[i]..starts[i + 1]`.
+    starts: Vec<usize>,
+    /// How many of them are taken.
+    lengths: Vec<u32>,
+    slots: Vec<Ranked>,
+}
+
+impl NeighbourLists {
+    pub(crate) fn new() -> Self {
+        NeighbourLists { starts: vec![0], lengths: Vec::new(), slots: Vec::new() }
+    }
+
+    pub(crate) fn with_capacity(nodes: usize, k: usize) -> Self {
+        let mut lists = Self::new();
+        lists.starts.reserve_exact(nodes);
+        lists.lengths.reserve_exact(nodes);
+        lists.slots.reserve_exact(nodes * k);
+        lists
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Neighbours of a node, nearest first.
+    pub(crate) fn of(&self, node: usize) -> &[Ranked] {
+        &self.slots[self.starts[node]..][..self.lengths[node] as usize]
+    }
+
+    /// Adds a node with room for `k` neighbours; `list` is sorted, best first.
+    pub(crate) fn push(&mut self, list: &[Ranked], k: usize) {
+        debug_assert!(list.len() <= k && list.windows(2).all(|pair| pair[0] > pair[1]));
+        self.slots.extend_from_slice(list);
+        self.slots.resize(self.starts[self.nodes()] + k, Ranked::NOTHING);
+        self.starts.push(self.slots.len());
+        self.lengths.push(list.len() as u32);
+    }
+
+    /// Every list as something [`offer`](ListMut::offer) can be called on, in node order.
+    pub(crate) fn lists_mut(&mut self) -> Vec<ListMut<'_>> {
+        let mut rest = &mut self.slots[..];
+        let mut lists = Vec::with_capacity(self.lengths.len());
+        for (bounds, length) in self.starts.windows(2).zip(&mut self.lengths) {
+            let (slots, tail) = rest.split_at_mut(bounds[1] - bounds[0]);
+            rest = tail;
+            lists.push(ListMut { slots, length });
+        }
+        lists
+    }
+}
+
+/// One node's list, open for better neighbours.
+pub(crate) struct ListMut<'a> {
+    slots: &'a mut [Ranked],
+    length: &'a mut u32,
+}
+
+impl ListMut<'_> {
+    /// Takes `candidate` in if it is nearer than the last one, which then drops out of a full list.
+    pub(crate) fn offer(&mut self, candidate: Ranked) {
+        let length = *self.length as usize;
+        let full = length == self.slots.len();
+        if full && self.slots.last().is_none_or(|worst| *worst >= candidate) {
+            return;
+        }
+        let at = self.slots[..length].partition_point(|kept| *kept > candidate);
+        let end = if full { length } else { length + 1 };
+        self.slots.copy_within(at..end - 1, at + 1);
+        self.slots[at] = candidate;
+        *self.length = end as u32;
+    }
+}

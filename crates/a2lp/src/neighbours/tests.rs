@@ -1,0 +1,115 @@
+use super::*;
+use crate::features::FeatureMatrix;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Random rows with duplicates and zero rows among them.
+fn features(rows: usize, columns: usize, seed: u64) -> FeatureMatrix {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut matrix = FeatureMatrix::default();
+    for row in 0..rows {
+        let values: Vec<f32> = match row % 11 {
+            4 => matrix.row(rng.random_range(0..row)).to_vec(),
+            7 if row % 3 == 0 => vec![0.0; columns],
+            _ => (0..columns).map(|_| rng.random_range(-0.4f32..1.0)).collect(),
+        };
+        matrix.append_row(&values);
+    }
+    matrix
+}
+
+/// The definition: all pairs, sorted by score, ties by index.
+fn naive(matrix: &FeatureMatrix, k: usize, similarity: Similarity) -> Vec<Vec<(u32, u32)>> {
+    (0..matrix.rows())
+        .map(|i| {
+            let mut all: Vec<(f32, u32)> = (0..matrix.rows())
+                .filter(|&j| j != i)
+                .map(|j| {
+                    let mut acc = 0f32;
+                    for (&a, &b) in matrix.row(i).iter().zip(matrix.row(j)) {
+                        acc = match similarity {
+                            Similarity::Gaussian { .. } => (a - b).mul_add(a - b, acc),
+                            _ => a.mul_add(b, acc),
+                        };
+                    }
+                    (if matches!(similarity, Similarity::Gaussian { .. }) { -acc } else { acc }, j as u32)
+                })
+                .filter(|&(score, _)| matches!(similarity, Similarity::Gaussian { .. }) || score > 0.0)
+                .collect();
+            all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            all.truncate(k);
+            all.into_iter().map(|(score, j)| (j, score.to_bits())).collect()
+        })
+        .collect()
+}
+
+fn as_pairs(lists: &NeighbourLists) -> Vec<Vec<(u32, u32)>> {
+    (0..lists.nodes())
+        .map(|i| lists.of(i).iter().map(|r| (r.node(), r.score().to_bits())).collect())
+        .collect()
+}
+
+const SIMILARITIES: [Similarity; 3] =
+    [Similarity::Cosine, Similarity::Gaussian { sigma2: 1.0 }, Similarity::Dot3];
+
+#[test]
+fn exact_search_equals_the_double_loop() {
+    for (rows, columns, k) in [(1, 3, 2), (2, 1, 1), (30, 5, 40), (150, 8, 7), (700, 33, 20), (1300, 300, 100)] {
+        let mut matrix = features(rows, columns, rows as u64);
+        for similarity in SIMILARITIES {
+            if similarity == Similarity::Cosine {
+                matrix.normalise_rows();
+            }
+            let found = find_neighbours(&matrix, k, similarity, &()).unwrap();
+            assert_eq!(as_pairs(&found), naive(&matrix, k, similarity), "{rows}x{columns}, k {k}, {similarity:?}");
+        }
+    }
+}
+
+#[test]
+fn exact_search_does_not_depend_on_the_number_of_threads() {
+    let matrix = features(2500, 16, 3);
+    let lists: Vec<NeighbourLists> = [1, 2, 3, 8]
+        .map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| find_neighbours(&matrix, 20, Similarity::Dot3, &())).unwrap()
+        })
+        .into();
+    assert!(lists.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+#[test]
+fn inserting_nodes_equals_building_anew() {
+    for similarity in SIMILARITIES {
+        for k in [1, 5, 30] {
+            let base = features(1100, 12, 5);
+            let mut anchors = FeatureMatrix::default();
+            let mut lists = find_neighbours(&base, k, similarity, &()).unwrap();
+            for round in 0..4 {
+                let first_new = anchors.rows();
+                let added = features(6, 12, 100 + round);
+                for row in 0..added.rows() {
+                    // The second of each batch repeats an old row: ties must fall the same way.
+                    anchors.append_row(if row == 1 { base.row(9) } else { added.row(row) });
+                }
+                insert_nodes(&mut lists, &base, &anchors, first_new, k, similarity);
+            }
+            let mut all = base.clone();
+            all.append(&anchors);
+            let anew = find_neighbours(&all, k, similarity, &()).unwrap();
+            assert_eq!(as_pairs(&lists), as_pairs(&anew), "{similarity:?}, k {k}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_search_says_so() {
+    struct Stop;
+    impl crate::Observer for Stop {
+        fn progress(&self, _: crate::Stage, _: u64, _: u64) -> std::ops::ControlFlow<()> {
+            std::ops::ControlFlow::Break(())
+        }
+    }
+    let stopped = find_neighbours(&features(100, 4, 1), 3, Similarity::Cosine, &Stop);
+    assert_eq!(stopped.unwrap_err(), crate::Error::Cancelled);
+}

@@ -1,0 +1,60 @@
+//! Looking on while a run works: progress, a way to stop it, and each finished round.
+
+use crate::affinity::Affinity;
+use crate::labels::ClassId;
+use crate::propagation::SoftLabels;
+use crate::pseudo_labels::PseudoLabels;
+use crate::rounds::Round;
+use std::ops::ControlFlow;
+
+/// What a run is busy with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Finding neighbours; counts pairs of rows compared.
+    Neighbours,
+    /// Rounds of propagation; counts rounds.
+    Rounds,
+}
+
+/// A caller that wants to look on or to interrupt. Every method has a default that does nothing.
+///
+/// An observer is handed what the run computed and can give nothing back but "stop": this is where
+/// evaluation against target truth hooks in without being able to influence the result.
+pub trait Observer: Sync {
+    /// Called between pieces of work, from any worker thread. `Break` ends the run with
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    fn progress(&self, _stage: Stage, _done: u64, _total: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// Called after each round, from the thread that runs the method.
+    fn round(&self, _round: &FinishedRound<'_>) {}
+}
+
+/// An observer that does not look.
+impl Observer for () {}
+
+/// All there is to see of one finished round.
+#[derive(Clone, Copy)]
+pub struct FinishedRound<'a> {
+    /// The graph of this round: labelled nodes, target nodes, anchors.
+    pub affinity: &'a Affinity<'a>,
+    /// Class of every labelled node (sources or centres, and anchors); `None` for target nodes.
+    pub node_labels: &'a [Option<ClassId>],
+    /// Index of the first target node.
+    pub first_target: usize,
+    /// The propagated scores F of every node.
+    pub soft_labels: &'a SoftLabels,
+    /// What they mean for the target.
+    pub pseudo_labels: &'a PseudoLabels,
+    /// The figures that also go into the trace.
+    pub round: &'a Round,
+}
+
+/// Asks the observer whether to go on.
+pub(crate) fn tell(observer: &dyn Observer, stage: Stage, done: u64, total: u64) -> Result<(), crate::Error> {
+    match observer.progress(stage, done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(crate::Error::Cancelled),
+    }
+}

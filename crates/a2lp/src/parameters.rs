@@ -1,0 +1,323 @@
+//! What can be chosen about a run. [`Parameters`] is the builder; [`Parameters::check`] turns it into
+//! [`CheckedParameters`], the only thing a run accepts, so nothing can be wrong once work has begun.
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+
+/// How alike two feature vectors are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Similarity {
+    /// ⟨vᵢ,vⱼ⟩ / (‖vᵢ‖‖vⱼ‖), negatives count as 0. Rows are scaled to unit length first.
+    Cosine,
+    /// exp(−‖vᵢ−vⱼ‖² / 2σ²) on the features as they are.
+    Gaussian {
+        /// σ²; the paper has 1.
+        sigma2: f64,
+    },
+    /// max(⟨vᵢ,vⱼ⟩, 0)³ on the features as they are.
+    Dot3,
+}
+
+/// How many neighbours each node has (k).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Neighbours {
+    /// The k most similar other nodes.
+    Nearest(usize),
+    /// Every other node: the full graph.
+    All,
+}
+
+/// Which source rows become labelled nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceNodes {
+    /// Every source row.
+    All,
+    /// One node per class, the mean of its rows: the paper's variant for large sources.
+    Centres,
+}
+
+/// How the linear system is solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Solver {
+    /// Conjugate gradients for α < 1, dense for α > 1.
+    Auto,
+    /// Conjugate gradients on the sparse system; α < 1 only.
+    Cg,
+    /// A factorisation of the n × n matrix in f64.
+    Dense,
+}
+
+/// Weights of target items within their class's anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnchorWeights {
+    /// The entropy weight of eq. 8.
+    Entropy,
+    /// All equal.
+    Uniform,
+}
+
+/// What becomes of the anchors of earlier rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnchorMode {
+    /// They stay (eq. 10).
+    Add,
+    /// Only the newest are in the graph.
+    Replace,
+}
+
+/// Which vectors an anchor averages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnchorSpace {
+    /// The rows the graph is built from (of unit length under the cosine).
+    Unit,
+    /// The rows as given: eq. 9 to the letter.
+    Raw,
+}
+
+/// Scale of the label matrix Y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabelWeight {
+    /// One per labelled node.
+    None,
+    /// One per class, shared equally by its labelled nodes.
+    ClassSize,
+}
+
+/// What a target item gets that no label can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unreached {
+    /// No label.
+    Unlabelled,
+    /// The label of the most similar labelled node or anchor; still reported as unreached.
+    Nearest,
+}
+
+/// The builder. Every setter takes and returns `self`; defaults are the recommended ones.
+///
+/// ```
+/// let parameters = a2lp::Parameters::new().neighbours(20).alpha(0.5).rounds(10).check()?;
+/// # Ok::<(), a2lp::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameters {
+    pub(crate) neighbours: Neighbours,
+    pub(crate) alpha: f64,
+    pub(crate) rounds: usize,
+    pub(crate) similarity: Similarity,
+    pub(crate) source_nodes: SourceNodes,
+    pub(crate) unreached: Unreached,
+    pub(crate) min_confidence: f32,
+    pub(crate) solver: Solver,
+    pub(crate) tolerance: f64,
+    pub(crate) max_iterations: usize,
+    pub(crate) anchor_weights: AnchorWeights,
+    pub(crate) anchor_mode: AnchorMode,
+    pub(crate) anchor_space: AnchorSpace,
+    pub(crate) k_includes_self: bool,
+    pub(crate) label_weight: LabelWeight,
+    pub(crate) stop_when_stable: bool,
+    /// Same answer for any number, so it is no part of the settings that make a result.
+    #[serde(skip)]
+    pub(crate) threads: usize,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Parameters {
+            neighbours: Neighbours::Nearest(20),
+            alpha: 0.5,
+            rounds: 10,
+            similarity: Similarity::Cosine,
+            source_nodes: SourceNodes::All,
+            unreached: Unreached::Unlabelled,
+            min_confidence: 0.0,
+            solver: Solver::Auto,
+            tolerance: 1e-6,
+            max_iterations: 1000,
+            anchor_weights: AnchorWeights::Entropy,
+            anchor_mode: AnchorMode::Add,
+            anchor_space: AnchorSpace::Unit,
+            k_includes_self: false,
+            label_weight: LabelWeight::None,
+            stop_when_stable: false,
+            threads: 0,
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+        $($(#[$doc])*
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.$name = $name;
+            self
+        })*
+    };
+}
+
+impl Parameters {
+    /// The recommended settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// k, the neighbours of each node (20).
+    pub fn neighbours(mut self, k: usize) -> Self {
+        self.neighbours = Neighbours::Nearest(k);
+        self
+    }
+
+    /// Joins every pair of nodes instead of the nearest.
+    pub fn full_graph(mut self) -> Self {
+        self.neighbours = Neighbours::All;
+        self
+    }
+
+    setters! {
+        /// α, how far labels travel (0.5); between 0 and 1, or above 1 with the dense solver.
+        alpha: f64,
+        /// N, propagations with N − 1 sets of anchors between them (10); 1 is plain label propagation.
+        rounds: usize,
+        /// How alike two vectors are (cosine).
+        similarity: Similarity,
+        /// Which source rows become nodes (all).
+        source_nodes: SourceNodes,
+        /// What unreached items get (no label).
+        unreached: Unreached,
+        /// Items below this confidence are marked [`Status::LowConfidence`](crate::Status::LowConfidence) (0).
+        min_confidence: f32,
+        /// How the system is solved (auto).
+        solver: Solver,
+        /// Relative residual at which conjugate gradients stop (1e-6).
+        tolerance: f64,
+        /// Iterations after which conjugate gradients give up (1000).
+        max_iterations: usize,
+        /// Weights inside an anchor (entropy).
+        anchor_weights: AnchorWeights,
+        /// Whether earlier anchors stay (add).
+        anchor_mode: AnchorMode,
+        /// Which vectors an anchor averages (unit).
+        anchor_space: AnchorSpace,
+        /// Counts the node itself as one of the k, as the authors' code does (no).
+        k_includes_self: bool,
+        /// Scale of the label matrix (none).
+        label_weight: LabelWeight,
+        /// Ends early when a round changes no label (no).
+        stop_when_stable: bool,
+        /// Worker threads; 0 = one per core. The answer does not depend on it.
+        threads: usize,
+    }
+
+    /// Makes sure that every value is in range.
+    pub fn check(self) -> Result<CheckedParameters, Error> {
+        let wrong = |name, value: String, rule| Err(Error::Parameter { name, value, rule });
+        if let Neighbours::Nearest(k) = self.neighbours {
+            let least = 1 + usize::from(self.k_includes_self);
+            if k < least {
+                return wrong("neighbours", k.to_string(), "at least 1 (2 when the node itself counts)");
+            }
+            if k > u32::MAX as usize {
+                return wrong("neighbours", k.to_string(), "at most 4294967295; `all` gives the full graph");
+            }
+        }
+        if !(self.alpha.is_finite() && self.alpha > 0.0) {
+            return wrong("alpha", self.alpha.to_string(), "above 0; the usual range is 0.1 to 0.99");
+        }
+        if self.alpha == 1.0 {
+            return Err(Error::Singular(1.0));
+        }
+        if self.alpha > 1.0 && self.solver == Solver::Cg {
+            return wrong("alpha", self.alpha.to_string(), "conjugate gradients need alpha < 1; use the dense solver");
+        }
+        if self.rounds == 0 {
+            return wrong("rounds", "0".into(), "at least 1");
+        }
+        if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
+            return wrong("tolerance", self.tolerance.to_string(), "between 0 and 1");
+        }
+        if self.max_iterations == 0 {
+            return wrong("max-iterations", "0".into(), "at least 1");
+        }
+        if !(0.0..=1.0).contains(&self.min_confidence) {
+            return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");
+        }
+        if let Similarity::Gaussian { sigma2 } = self.similarity
+            && !(sigma2.is_finite() && sigma2 > 0.0)
+        {
+            return wrong("gauss-sigma2", sigma2.to_string(), "above 0");
+        }
+        Ok(CheckedParameters(self))
+    }
+}
+
+/// Parameters that are known to be in range; made by [`Parameters::check`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedParameters(Parameters);
+
+impl std::ops::Deref for CheckedParameters {
+    type Target = Parameters;
+
+    fn deref(&self) -> &Parameters {
+        &self.0
+    }
+}
+
+impl CheckedParameters {
+    /// Neighbours other than the node itself; `None` for the full graph.
+    pub(crate) fn others(&self) -> Option<usize> {
+        match self.neighbours {
+            Neighbours::Nearest(k) => Some(k - usize::from(self.k_includes_self)),
+            Neighbours::All => None,
+        }
+    }
+
+    /// The solver that `Auto` stands for.
+    pub fn resolved_solver(&self) -> Solver {
+        match self.solver {
+            Solver::Auto if self.alpha < 1.0 => Solver::Cg,
+            Solver::Auto => Solver::Dense,
+            chosen => chosen,
+        }
+    }
+
+    /// Items below this confidence are marked as such.
+    pub fn min_confidence(&self) -> f32 {
+        self.0.min_confidence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_out_of_range_is_refused_by_name() {
+        let wrong = [
+            (Parameters::new().neighbours(0), "neighbours = 0"),
+            (Parameters::new().neighbours(1).k_includes_self(true), "neighbours = 1"),
+            (Parameters::new().alpha(0.0), "alpha = 0"),
+            (Parameters::new().alpha(f64::NAN), "alpha = NaN"),
+            (Parameters::new().alpha(1.0), "singular"),
+            (Parameters::new().alpha(2.0).solver(Solver::Cg), "use the dense solver"),
+            (Parameters::new().rounds(0), "rounds = 0"),
+            (Parameters::new().tolerance(0.0), "tolerance = 0"),
+            (Parameters::new().max_iterations(0), "max-iterations = 0"),
+            (Parameters::new().min_confidence(1.5), "min-confidence = 1.5"),
+            (Parameters::new().similarity(Similarity::Gaussian { sigma2: 0.0 }), "gauss-sigma2 = 0"),
+        ];
+        for (parameters, part) in wrong {
+            let message = parameters.check().unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!(Parameters::new().alpha(2.0).check().unwrap().resolved_solver(), Solver::Dense);
+    }
+}

@@ -1,0 +1,149 @@
+//! Label propagation: F* = (I − αS)⁻¹ Y (eq. 7), by conjugate gradients or a dense factorisation.
+//! Hands on [`SoftLabels`].
+
+mod cg;
+mod dense;
+#[cfg(test)]
+mod tests;
+
+use crate::affinity::Affinity;
+use crate::error::Error;
+use crate::labels::ClassId;
+use crate::parameters::{CheckedParameters, LabelWeight, Solver};
+use serde::Serialize;
+
+/// Propagated scores F: one row per node, one column per class, and how exact they are.
+#[derive(Clone, Debug)]
+pub struct SoftLabels {
+    classes: usize,
+    values: Vec<f32>,
+    /// Bound on the error of any score, from the residual of the last solve.
+    error: f32,
+}
+
+impl SoftLabels {
+    /// No nodes yet: the start of a run.
+    pub(crate) fn new(classes: usize) -> Self {
+        SoftLabels { classes, values: Vec::new(), error: 0.0 }
+    }
+
+    /// Scores of one node.
+    pub fn row(&self, node: usize) -> &[f32] {
+        &self.values[node * self.classes..][..self.classes]
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.values.len().checked_div(self.classes).unwrap_or(0)
+    }
+
+    /// Scores at or below this cannot be told from 0.
+    pub fn error(&self) -> f32 {
+        self.error
+    }
+}
+
+/// The label matrix Y: at most one entry per row, so only that is kept.
+pub(crate) struct LabelMatrix<'a> {
+    labels: &'a [Option<ClassId>],
+    /// The entry of a node labelled with this class.
+    weights: Vec<f32>,
+    /// Labelled nodes per class.
+    counts: Vec<usize>,
+}
+
+impl<'a> LabelMatrix<'a> {
+    pub(crate) fn new(labels: &'a [Option<ClassId>], classes: usize, weight: LabelWeight) -> Self {
+        let mut counts = vec![0usize; classes];
+        for class in labels.iter().flatten() {
+            counts[*class as usize] += 1;
+        }
+        let weights = match weight {
+            LabelWeight::None => vec![1.0; classes],
+            LabelWeight::ClassSize => counts.iter().map(|&n| 1.0 / n.max(1) as f32).collect(),
+        };
+        LabelMatrix { labels, weights, counts }
+    }
+
+    fn entry(&self, node: usize, class: usize) -> f32 {
+        if self.labels[node] == Some(class as ClassId) { self.weights[class] } else { 0.0 }
+    }
+
+    /// ‖Y_c‖₂
+    fn norm(&self, class: usize) -> f64 {
+        f64::from(self.weights[class]) * (self.counts[class] as f64).sqrt()
+    }
+}
+
+/// How a solve went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Solve {
+    /// Iterations of conjugate gradients, refinement included; 0 for the dense solver.
+    pub iterations: usize,
+    /// Largest relative residual ‖r_c‖/‖Y_c‖ over the classes at the end of the first pass.
+    pub residual: f64,
+    /// Did every class reach the tolerance?
+    pub converged: bool,
+    /// Extra passes for nodes whose scores were close to the solver's error.
+    pub refinements: usize,
+}
+
+/// Most passes of refinement: each gains about as many digits as the tolerance has.
+const MAX_REFINEMENTS: usize = 2;
+
+/// A row this many times the typical error is taken as it is.
+const SETTLED: f64 = 1e4;
+
+/// Solves (I − αS)F = Y (eq. 11) in place: `soft` holds the start (the last round's solution) and then F.
+pub(crate) fn propagate(
+    affinity: &Affinity<'_>,
+    labels: &LabelMatrix<'_>,
+    reached: &[bool],
+    parameters: &CheckedParameters,
+    soft: &mut SoftLabels,
+) -> Result<Solve, Error> {
+    let (nodes, classes) = (affinity.nodes(), soft.classes);
+    // Nodes that are new start from their own label.
+    for node in soft.nodes()..nodes {
+        soft.values.extend((0..classes).map(|class| labels.entry(node, class)));
+    }
+    soft.values.truncate(nodes * classes);
+    if parameters.resolved_solver() == Solver::Dense {
+        soft.error = dense::solve(affinity, labels, parameters.alpha, &mut soft.values)?;
+        return Ok(Solve { iterations: 0, residual: 0.0, converged: true, refinements: 0 });
+    }
+
+    let limit = parameters.max_iterations;
+    let target: Vec<f64> = (0..classes).map(|c| parameters.tolerance * labels.norm(c)).collect();
+    let first = cg::solve(affinity, labels, parameters.alpha, &target, limit, &mut soft.values);
+    let relative = |c: usize| if labels.norm(c) > 0.0 { first.residuals[c] / labels.norm(c) } else { 0.0 };
+    let residual = (0..classes).map(relative).fold(0.0, f64::max);
+    let mut solve =
+        Solve { iterations: first.iterations, residual, converged: first.converged, refinements: 0 };
+
+    // ‖e‖₂ ≤ ‖r‖₂ / (1 − α), as no eigenvalue of S exceeds 1.
+    let bound = |residuals: &[f64]| residuals.iter().copied().fold(0.0, f64::max) / (1.0 - parameters.alpha);
+    soft.error = bound(&first.residuals) as f32;
+    let mut residuals = first.residuals;
+    // Far from every labelled node F is tiny, and a residual that is small as a whole need not be small there.
+    while solve.converged
+        && solve.refinements < MAX_REFINEMENTS
+        && any_unsettled(soft, reached, SETTLED * bound(&residuals) / (nodes as f64).sqrt())
+    {
+        let target: Vec<f64> = residuals.iter().map(|r| r * 1e-6).collect();
+        let again = cg::solve(affinity, labels, parameters.alpha, &target, limit, &mut soft.values);
+        solve.iterations += again.iterations;
+        solve.refinements += 1;
+        soft.error = bound(&again.residuals) as f32;
+        residuals = again.residuals;
+        if !again.converged {
+            break;
+        }
+    }
+    Ok(solve)
+}
+
+fn any_unsettled(soft: &SoftLabels, reached: &[bool], least: f64) -> bool {
+    let mut rows = soft.values.chunks_exact(soft.classes.max(1)).zip(reached);
+    rows.any(|(row, &reached)| reached && f64::from(row.iter().copied().fold(0.0, f32::max)) < least)
+}
