@@ -27,6 +27,7 @@
 
 mod affinity;
 mod anchors;
+pub mod baselines;
 mod diagnostics;
 mod error;
 pub mod evaluation;

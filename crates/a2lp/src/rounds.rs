@@ -274,7 +274,7 @@ impl View {
 }
 
 /// Mean of the raw rows of each class that has any (the paper's variant), and those classes.
-fn class_centres(features: &FeatureMatrix, ids: &[ClassId], classes: usize) -> (FeatureMatrix, Vec<ClassId>) {
+pub(crate) fn class_centres(features: &FeatureMatrix, ids: &[ClassId], classes: usize) -> (FeatureMatrix, Vec<ClassId>) {
     let mut centres = FeatureMatrix::default();
     let mut of = Vec::new();
     for class in 0..classes as ClassId {

@@ -1,0 +1,236 @@
+//! The command line, as the user writes it. What it means is decided in the commands.
+
+use a2lp::{AnchorMode, AnchorSpace, AnchorWeights, LabelWeight, Neighbours, Solver, SourceNodes, Unreached};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// Label a new domain without labelling it
+///
+/// You have labelled data from one domain and unlabelled data from another, both as feature vectors of the same
+/// extractor. `a2lp label` gives every target item a label and a confidence. `a2lp demo` shows it on two built-in
+/// domains.
+#[derive(Parser)]
+#[command(name = "a2lp", version, max_term_width = 110, args_override_self = true)]
+#[command(after_help = "Start with: a2lp demo\nExit codes: 0 done; 1 done, look at the warnings; 2 usage or input error; 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Label(Box<LabelArgs>),
+    Inspect(InspectArgs),
+    Demo(DemoArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell, for example bash
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    Man {
+        /// The folder; it must exist
+        dir: PathBuf,
+    },
+}
+
+const EVERYDAY: &str = "Everyday";
+const FILES: &str = "Files";
+const EVALUATION: &str = "Evaluation";
+const PAPERS: &str = "Reproducing papers";
+
+/// Label the items of a target domain
+///
+/// Reads features of a labelled source and an unlabelled target (.npy, .npz or .csv), runs label propagation with
+/// augmented anchors, and writes one row per target item: row, id, label, confidence, margin, status.
+///
+/// `confidence` is 1 − entropy/ln K of the class probabilities: 1 = one class only, 0 = all alike. It orders items
+/// well but is not a calibrated probability: 0.9 does not mean nine out of ten right.
+///
+/// `status` is `labelled`; `low-confidence` (below --min-confidence, label kept); `weak` (a path to a label exists,
+/// but the scores are within the solver's error); or `unreached` (no path to any label; the label stays empty).
+#[derive(Args)]
+#[command(after_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\nMore options: a2lp label --help")]
+#[command(after_long_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\n\nEvery option can stand in a TOML file under the same name (neighbours = 30) and be read with --config; what is\ngiven on the command line wins.")]
+pub(crate) struct LabelArgs {
+    /// Features of the labelled domain
+    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) source: PathBuf,
+    /// Labels of the source, one per row; not needed when the source file holds them
+    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) source_labels: Option<PathBuf>,
+    /// Features of the domain to be labelled
+    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) target: PathBuf,
+    /// Where the labels go (CSV); the run record goes beside it as FILE.run.json
+    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// Ids of the target items, copied to the output; not needed when the target file holds them
+    #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
+    pub(crate) target_ids: Option<PathBuf>,
+    /// Class names, one per line: labels that are numbers then are positions in this list
+    #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
+    pub(crate) class_names: Option<PathBuf>,
+    /// Read options from a TOML file; options on the command line win
+    #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// Add the probability of every class to the output
+    #[arg(long, help_heading = FILES, hide_short_help = true)]
+    pub(crate) probabilities: bool,
+    /// Replace output files that exist
+    #[arg(long, help_heading = FILES, hide_short_help = true)]
+    pub(crate) force: bool,
+    /// Print the summary as JSON on standard output
+    #[arg(long, help_heading = FILES, hide_short_help = true)]
+    pub(crate) json: bool,
+
+    /// k, the neighbours of each node, or `all`. Raise it when items stay unreached, lower it for classes with few
+    /// items [default: 20]
+    #[arg(long, value_name = "K", help_heading = EVERYDAY, value_parser = parse_neighbours)]
+    pub(crate) neighbours: Option<Neighbours>,
+    /// How far labels travel, from 0 to 1. Raise it when the domains are far apart and clusters are clean
+    /// [default: 0.5]
+    #[arg(long, help_heading = EVERYDAY)]
+    pub(crate) alpha: Option<f64>,
+    /// Rounds of propagation with new anchors before each; 1 is plain label propagation [default: 10]
+    #[arg(long, value_name = "N", help_heading = EVERYDAY)]
+    pub(crate) rounds: Option<usize>,
+    /// Mark items below this confidence (0 to 1) as low-confidence; they keep their label [default: 0]
+    #[arg(long, value_name = "W", help_heading = EVERYDAY)]
+    pub(crate) min_confidence: Option<f32>,
+    /// How alike two vectors are. Cosine suits network features; the others use the vectors' lengths as well
+    /// [default: cosine]
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) similarity: Option<SimilarityArg>,
+    /// σ² of the Gaussian similarity. Raise it when all items come out unreached; about the typical squared
+    /// distance between neighbours works [default: 1]
+    #[arg(long, value_name = "S", help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) gauss_sigma2: Option<f64>,
+    /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
+    /// [default: all]
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(&[("all", SourceNodes::All), ("centres", SourceNodes::Centres)]))]
+    pub(crate) source_nodes: Option<SourceNodes>,
+    /// What an item gets that no label reaches: nothing, or the label of the most similar labelled node
+    /// [default: unlabelled]
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(&[("unlabelled", Unreached::Unlabelled), ("nearest", Unreached::Nearest)]))]
+    pub(crate) unreached: Option<Unreached>,
+    /// Share of unreached items (0 to 1) above which the exit code is 1 [default: 0.5]
+    #[arg(long, value_name = "SHARE", help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) max_unreached: Option<f64>,
+    /// Worker threads; 0 = one per core. The labels do not depend on it [default: 0]
+    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) threads: Option<usize>,
+    /// Seed of everything random; kept in the run record. The exact graph has nothing random in it [default: 0]
+    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) seed: Option<u64>,
+
+    /// True labels of the target: prints accuracies and more. They cannot influence the result
+    #[arg(long, value_name = "FILE", help_heading = EVALUATION, value_hint = ValueHint::FilePath)]
+    pub(crate) eval_labels: Option<PathBuf>,
+
+    /// Settings of a paper's dataset; single options still win
+    #[arg(long, help_heading = PAPERS)]
+    pub(crate) preset: Option<Preset>,
+    /// How the linear system is solved: auto takes cg for alpha < 1 and dense above. Dense needs 8·n² bytes
+    /// [default: auto]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("auto", Solver::Auto), ("cg", Solver::Cg), ("dense", Solver::Dense)]))]
+    pub(crate) solver: Option<Solver>,
+    /// Relative residual at which cg stops. Raise it if a run does not converge [default: 1e-6]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) tolerance: Option<f64>,
+    /// Weights of the items in an anchor; uniform is the paper's ablation [default: entropy]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("entropy", AnchorWeights::Entropy), ("uniform", AnchorWeights::Uniform)]))]
+    pub(crate) anchor_weights: Option<AnchorWeights>,
+    /// Keep the anchors of earlier rounds, or only the newest [default: add]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("add", AnchorMode::Add), ("replace", AnchorMode::Replace)]))]
+    pub(crate) anchor_mode: Option<AnchorMode>,
+    /// Average rows of unit length (the authors' code) or rows as given (the paper's eq. 9) [default: unit]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("unit", AnchorSpace::Unit), ("raw", AnchorSpace::Raw)]))]
+    pub(crate) anchor_space: Option<AnchorSpace>,
+    /// Count the node itself among its k neighbours, as the authors' code does
+    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) k_includes_self: bool,
+    /// Let classes weigh alike however many labelled nodes they have; for a very unbalanced source
+    /// [default: none]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("none", LabelWeight::None), ("class-size", LabelWeight::ClassSize)]))]
+    pub(crate) label_weight: Option<LabelWeight>,
+    /// End early when a round changes no label
+    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) stop_when_stable: bool,
+}
+
+/// Tell what is in a feature or label file
+///
+/// Shape, type, classes and counts, lengths of the rows, NaN and infinities, zero rows, exact duplicates.
+#[derive(Args)]
+pub(crate) struct InspectArgs {
+    /// A feature or label file (.npy, .npz, .csv, .txt)
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the method on two built-in domains; needs no file
+///
+/// Draws digits as clean strokes (source) and slanted, thick, noisy and inverted (target), describes them by
+/// gradient histograms, labels the target by nearest neighbour, label propagation and A²LP, and prints how often
+/// each is right. The domains and the labels are saved as files that `a2lp label` can be run on.
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Seed of the drawings
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Also run this many further seeds and print means
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) more_seeds: u64,
+    /// Images of each digit in each domain
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=2000))]
+    pub(crate) per_class: u32,
+    /// Folder for the files
+    #[arg(long, value_name = "DIR", default_value = "a2lp-demo", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace files of an earlier, different demo
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimilarityArg {
+    Cosine,
+    Gaussian,
+    Dot3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// k 20, alpha 0.5, 6 rounds, all source nodes
+    Office31,
+    /// k 20, alpha 0.5, 6 rounds, all source nodes
+    Imageclef,
+    /// k 100, alpha 0.75, 8 rounds, source centres
+    Visda,
+}
+
+/// A parser for a closed list of words and what they stand for.
+fn parser<T: Copy + Send + Sync + 'static>(
+    values: &'static [(&'static str, T)],
+) -> impl clap::builder::TypedValueParser<Value = T> {
+    use clap::builder::TypedValueParser;
+    PossibleValuesParser::new(values.iter().map(|(name, _)| *name)).map(move |given: String| {
+        let found = values.iter().find(|(name, _)| *name == given);
+        found.expect("clap lets only the listed words through").1
+    })
+}
+
+fn parse_neighbours(text: &str) -> Result<Neighbours, String> {
+    if text == "all" {
+        return Ok(Neighbours::All);
+    }
+    text.parse().map(Neighbours::Nearest).map_err(|_| "a whole number or `all` is needed".into())
+}

@@ -1,0 +1,277 @@
+//! `a2lp label`: two feature files in, one labels file out.
+
+use crate::Outcome;
+use crate::args::{LabelArgs, Preset, SimilarityArg};
+use crate::output::{record_path, write_json, write_labels};
+use crate::progress::Onlooker;
+use crate::record::{Evaluation, Input, Inputs, Record, Settings, Summary, Timings};
+use crate::table::{percent, render};
+use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
+use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Similarity, SourceNodes};
+use a2lp_data::{FeatureFile, read_class_names, read_ids, read_labels, stack};
+use anyhow::{Context, bail};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+/// Share of unreached items above which the user should look, unless set.
+const MAX_UNREACHED: f64 = 0.5;
+
+pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
+    let parameters = resolve(args).check()?;
+    let max_unreached = args.max_unreached.unwrap_or(MAX_UNREACHED);
+    if !(0.0..=1.0).contains(&max_unreached) {
+        bail!("--max-unreached {max_unreached}: a share between 0 and 1 is needed");
+    }
+    check_outputs(args)?;
+
+    let loaded = load(args)?;
+    let read_secs = started.elapsed().as_secs_f64();
+    let evaluator = loaded.truth.map(Evaluator::new);
+    let onlooker = Onlooker::new(evaluator.as_ref());
+    let labelling = a2lp::label(loaded.domains, &parameters, &onlooker)?;
+    let score = evaluator.as_ref().map(|e| e.truth().score(labelling.pseudo_labels.labels())).transpose()?;
+    let round_scores = evaluator.as_ref().map(Evaluator::rounds);
+
+    let summary = Summary::new(&args.out, &labelling, score.as_ref());
+    write_labels(&args.out, args.force, &labelling, loaded.ids.as_deref(), args.probabilities)?;
+    let evaluation = score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
+    let record = Record {
+        a2lp: env!("CARGO_PKG_VERSION"),
+        command: std::env::args().collect(),
+        finished_unix_secs: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        inputs: loaded.inputs,
+        settings: Settings {
+            parameters: &parameters,
+            resolved_solver: parameters.resolved_solver(),
+            graph_method: "exact",
+            max_unreached,
+            seed: args.seed.unwrap_or(0),
+            threads: args.threads.unwrap_or(0),
+        },
+        summary: &summary,
+        evaluation,
+        rounds: &labelling.rounds,
+        timings: Timings {
+            read_secs,
+            neighbours_secs: labelling.neighbours_secs,
+            rounds_secs: labelling.rounds.iter().map(|r| r.graph_secs + r.solve_secs).sum(),
+            total_secs: started.elapsed().as_secs_f64(),
+        },
+    };
+    write_json(&record_path(&args.out), args.force, &record)?;
+
+    for warning in &summary.warnings {
+        eprintln!("warning: {}", warning.message);
+    }
+    let text = if args.json {
+        serde_json::to_string_pretty(&summary)? + "\n"
+    } else {
+        describe(&summary, &labelling, score.as_ref(), round_scores.as_deref())
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+
+    let too_many = summary.unreached as f64 > max_unreached * summary.items as f64;
+    Ok(if summary.converged && !too_many { Outcome::Done } else { Outcome::LookAtIt })
+}
+
+/// Flags over preset over defaults.
+fn resolve(args: &LabelArgs) -> Parameters {
+    let mut p = match args.preset {
+        None => Parameters::new(),
+        Some(Preset::Office31 | Preset::Imageclef) => Parameters::new().neighbours(20).alpha(0.5).rounds(6),
+        Some(Preset::Visda) => {
+            Parameters::new().neighbours(100).alpha(0.75).rounds(8).source_nodes(SourceNodes::Centres)
+        }
+    };
+    macro_rules! set {
+        ($($name:ident),*) => { $(if let Some(value) = args.$name { p = p.$name(value); })* };
+    }
+    set!(alpha, rounds, min_confidence, source_nodes, unreached, threads, solver, tolerance);
+    set!(anchor_weights, anchor_mode, anchor_space, label_weight);
+    match args.neighbours {
+        Some(a2lp::Neighbours::Nearest(k)) => p = p.neighbours(k),
+        Some(a2lp::Neighbours::All) => p = p.full_graph(),
+        None => {}
+    }
+    let sigma2 = args.gauss_sigma2.unwrap_or(1.0);
+    p.similarity(match args.similarity {
+        None | Some(SimilarityArg::Cosine) => Similarity::Cosine,
+        Some(SimilarityArg::Gaussian) => Similarity::Gaussian { sigma2 },
+        Some(SimilarityArg::Dot3) => Similarity::Dot3,
+    })
+    .k_includes_self(args.k_includes_self)
+    .stop_when_stable(args.stop_when_stable)
+}
+
+/// Refuses before any work when an output is in the way.
+fn check_outputs(args: &LabelArgs) -> anyhow::Result<()> {
+    for path in [args.out.clone(), record_path(&args.out)] {
+        if path.exists() && !args.force {
+            bail!("{} exists already; pass --force to replace it", path.display());
+        }
+    }
+    let folder = args.out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        bail!("{}: no such folder; make it first", folder.display());
+    }
+    Ok(())
+}
+
+/// The input of a run, with the truth kept apart.
+struct Loaded {
+    domains: Domains,
+    truth: Option<TargetTruth>,
+    ids: Option<Vec<String>>,
+    inputs: Inputs,
+}
+
+fn load(args: &LabelArgs) -> anyhow::Result<Loaded> {
+    let mut source = FeatureFile::open(&args.source)?;
+    let mut target = FeatureFile::open(&args.target)?;
+    if source.columns() != target.columns() {
+        bail!(
+            "{} has {} columns, {} has {}; both domains need features of the same extractor",
+            args.source.display(),
+            source.columns(),
+            args.target.display(),
+            target.columns()
+        );
+    }
+    for file in [&source, &target] {
+        if file.rows() == 0 || file.columns() == 0 {
+            bail!("{}: {} rows of {} features; at least one of each is needed", file.path().display(), file.rows(), file.columns());
+        }
+    }
+
+    let names = match &args.class_names {
+        Some(path) => Some(read_class_names(path)?),
+        None => source.class_names()?,
+    };
+    let labels_path = args.source_labels.as_deref().unwrap_or(&args.source);
+    let labels = match &args.source_labels {
+        Some(path) => read_labels(path)?,
+        None => source.labels()?.with_context(|| {
+            format!("{} holds no labels; give them with --source-labels", args.source.display())
+        })?,
+    };
+    check_count(labels_path, labels.len(), "labels", &args.source, source.rows())?;
+    let labels =
+        labels.into_class_names(names.as_deref()).with_context(|| labels_path.display().to_string())?;
+    let labels = match &names {
+        Some(names) => Labels::within(Classes::new(names.clone())?, &labels)?,
+        None => Labels::new(&labels),
+    };
+
+    let ids = match &args.target_ids {
+        Some(path) => {
+            let ids = read_ids(path)?;
+            check_count(path, ids.len(), "ids", &args.target, target.rows())?;
+            Some(ids)
+        }
+        None => target.ids()?,
+    };
+    let truth = match &args.eval_labels {
+        Some(path) => {
+            let truth = read_labels(path)?;
+            check_count(path, truth.len(), "labels", &args.target, target.rows())?;
+            Some(TargetTruth::new(labels.classes(), &truth.into_known_names(names.as_deref())))
+        }
+        None => None,
+    };
+    if let Some(truth) = truth.as_ref().filter(|t| !t.unknown_classes().is_empty()) {
+        let unknown = truth.unknown_classes();
+        eprintln!(
+            "note: --eval-labels has {} classes that the source lacks ({}…); their items count as wrong",
+            unknown.len(),
+            unknown[0]
+        );
+    }
+
+    let inputs = Inputs {
+        source: Input::of(&source),
+        source_labels: labels_path.to_path_buf(),
+        target: Input::of(&target),
+    };
+    let source_rows = source.rows();
+    let features = stack(&mut [source, target])?;
+    let domains = Domains::stacked(features, source_rows, labels).map_err(|error| match error {
+        Error::NotFinite { domain, row, column, value } => {
+            let path = if domain == Domain::Source { &args.source } else { &args.target };
+            let path = path.display();
+            anyhow::anyhow!("{path}: row {row}, column {column} is {value}; remove or repair such rows (a2lp inspect {path} counts them)")
+        }
+        other => other.into(),
+    })?;
+    Ok(Loaded { domains, truth, ids, inputs })
+}
+
+fn check_count(path: &Path, count: usize, what: &str, features: &Path, rows: usize) -> anyhow::Result<()> {
+    if count != rows {
+        bail!("{} has {count} {what}, but {} has {rows} rows; one per row is needed", path.display(), features.display());
+    }
+    Ok(())
+}
+
+/// The summary for people.
+fn describe(summary: &Summary, labelling: &Labelling, score: Option<&Score>, rounds: Option<&[RoundScore]>) -> String {
+    let mut text = format!(
+        "{} target items: {} labelled, {} low-confidence, {} weak, {} unreached; mean confidence {:.3}\n",
+        summary.items,
+        summary.labelled,
+        summary.low_confidence,
+        summary.weak,
+        summary.unreached,
+        summary.mean_confidence
+    );
+    if let Some(score) = score {
+        text += &format!(
+            "accuracy {} %, mean over classes {} %\n\n",
+            percent(score.accuracy),
+            percent(score.mean_class_accuracy)
+        );
+        let rows: Vec<Vec<String>> = score
+            .classes
+            .iter()
+            .map(|class| {
+                let predicted = summary.class_counts.get(&class.class).copied().unwrap_or(0);
+                vec![class.class.clone(), class.items.to_string(), predicted.to_string(), percent(class.accuracy())]
+            })
+            .collect();
+        text += &render(&["class", "items", "predicted", "correct %"], &rows);
+    }
+    let score_of = |round: usize| rounds.and_then(|rounds| rounds.get(round));
+    let rows: Vec<Vec<String>> = labelling
+        .rounds
+        .iter()
+        .enumerate()
+        .map(|(at, round)| {
+            let mut row = vec![
+                round.round.to_string(),
+                round.anchors.to_string(),
+                round.changed.to_string(),
+                format!("{:.3}", round.mean_confidence),
+                round.solve.iterations.to_string(),
+            ];
+            if let Some(score) = score_of(at) {
+                row.extend([
+                    percent(score.accuracy),
+                    percent(score.mean_class_accuracy),
+                    percent(score.pow),
+                    format!("{:.2}", score.same_class_regulariser),
+                    format!("{:.2}", score.other_class_regulariser),
+                ]);
+            }
+            row
+        })
+        .collect();
+    let mut header = vec!["round", "anchors", "changed", "confidence", "iterations"];
+    if rounds.is_some() {
+        header.extend(["accuracy", "class mean", "PoW %", "R same", "R other"]);
+    }
+    text += "\n";
+    text += &render(&header, &rows);
+    text += &format!("\nlabels in {}, run record in {}\n", summary.out.display(), record_path(&summary.out).display());
+    text
+}

@@ -1,0 +1,58 @@
+//! The labels file.
+
+use a2lp::Labelling;
+use a2lp_data::{DataError, write_atomically};
+use std::path::{Path, PathBuf};
+
+/// Where the run record of an output goes.
+pub(crate) fn record_path(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".run.json");
+    name.into()
+}
+
+/// One row per target item.
+pub(crate) fn write_labels(
+    path: &Path,
+    force: bool,
+    labelling: &Labelling,
+    ids: Option<&[String]>,
+    probabilities: bool,
+) -> Result<(), DataError> {
+    write_atomically(path, force, |file| {
+        let mut csv = csv::Writer::from_writer(file);
+        let mut header = vec!["row".to_string()];
+        header.extend(ids.map(|_| "id".to_string()));
+        header.extend(["label", "confidence", "margin", "status"].map(String::from));
+        if probabilities {
+            header.extend(labelling.classes.names().iter().map(|name| format!("p_{name}")));
+        }
+        csv.write_record(&header)?;
+        let pseudo = &labelling.pseudo_labels;
+        let mut record = csv::StringRecord::new();
+        for item in 0..pseudo.len() {
+            record.clear();
+            record.push_field(&item.to_string());
+            if let Some(ids) = ids {
+                record.push_field(&ids[item]);
+            }
+            record.push_field(pseudo.labels()[item].map_or("", |class| labelling.classes.name(class)));
+            record.push_field(&format!("{:.6}", pseudo.confidence()[item]));
+            record.push_field(&format!("{:.6}", pseudo.margin()[item]));
+            record.push_field(pseudo.status()[item].as_str());
+            if probabilities {
+                pseudo.probabilities(item).iter().for_each(|p| record.push_field(&format!("{p:.8}")));
+            }
+            csv.write_record(&record)?;
+        }
+        csv.flush()
+    })
+}
+
+/// Pretty JSON with a line break at the end.
+pub(crate) fn write_json(path: &Path, force: bool, value: &impl serde::Serialize) -> Result<(), DataError> {
+    write_atomically(path, force, |file| {
+        serde_json::to_writer_pretty(&mut *file, value)?;
+        file.write_all(b"\n")
+    })
+}

@@ -1,0 +1,79 @@
+//! Progress bars: on a terminal only, and only for what takes longer than a second.
+
+use a2lp::evaluation::Evaluator;
+use a2lp::{FinishedRound, Observer, Stage};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Looks on at a run for the user: draws bars, passes Ctrl-C on, and scores rounds where the truth is known.
+pub(crate) struct Onlooker<'a> {
+    evaluator: Option<&'a Evaluator>,
+    bar: Mutex<Bar>,
+}
+
+struct Bar {
+    drawn: Option<(Stage, ProgressBar)>,
+    stage_began: Option<(Stage, Instant)>,
+}
+
+impl<'a> Onlooker<'a> {
+    pub(crate) fn new(evaluator: Option<&'a Evaluator>) -> Self {
+        Onlooker { evaluator, bar: Mutex::new(Bar { drawn: None, stage_began: None }) }
+    }
+}
+
+impl Observer for Onlooker<'_> {
+    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
+        if crate::interrupt::requested() {
+            return ControlFlow::Break(());
+        }
+        // A worker that finds the bar busy has better things to do.
+        if std::io::stderr().is_terminal()
+            && let Ok(mut bar) = self.bar.try_lock()
+        {
+            bar.update(stage, done, total);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn round(&self, round: &FinishedRound<'_>) {
+        if let Some(evaluator) = self.evaluator {
+            evaluator.round(round);
+        }
+    }
+}
+
+impl Bar {
+    fn update(&mut self, stage: Stage, done: u64, total: u64) {
+        let began = match self.stage_began {
+            Some((current, began)) if current == stage => began,
+            _ => {
+                if let Some((_, bar)) = self.drawn.take() {
+                    bar.finish_and_clear();
+                }
+                self.stage_began.insert((stage, Instant::now())).1
+            }
+        };
+        if self.drawn.is_none() && began.elapsed() > Duration::from_secs(1) {
+            self.drawn = Some((stage, draw(stage, total).with_elapsed(began.elapsed())));
+        }
+        if let Some((_, bar)) = &self.drawn {
+            bar.set_position(done);
+            if done >= total {
+                bar.finish_and_clear();
+            }
+        }
+    }
+}
+
+fn draw(stage: Stage, total: u64) -> ProgressBar {
+    let template = match stage {
+        Stage::Neighbours => "finding neighbours [{bar:32}] {percent:>3} %  {eta} left",
+        Stage::Rounds => "propagating        [{bar:32}] round {pos} of {len}  {eta} left",
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total).with_style(style.progress_chars("=> "))
+}

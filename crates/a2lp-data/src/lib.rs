@@ -1,0 +1,28 @@
+//! Files on disk ↔ features and labels, and the demo domains that need no file at all.
+//!
+//! ```text
+//! FeatureFile (.npy .npz .csv) ─┬─► stack ─► FeatureMatrix (source rows, then target rows)
+//! Column      (.npy .npz .csv .txt) ─► labels, ids, class names
+//! ```
+//!
+//! One file here per format; [`Format`] decides by content first, then by extension. Sizes promised by a
+//! header are checked against the file before anything is allocated. Everything written goes to a temporary
+//! file first and is then renamed, so an output is whole or not there at all.
+
+mod column;
+mod csv_file;
+pub mod demo;
+mod error;
+mod feature_file;
+mod format;
+mod npy;
+mod npz;
+mod text;
+mod write;
+
+pub use column::{Column, read_class_names, read_ids, read_labels};
+pub use error::{DataError, Problem};
+pub use feature_file::{FeatureFile, stack};
+pub use format::Format;
+pub use npy::ElementType;
+pub use write::{ArrayFile, write_atomically};

@@ -1,0 +1,64 @@
+//! What one would do without a graph: the answers to beat.
+
+use crate::features::{Domains, FeatureMatrix, ROWS_PER_TASK};
+use crate::kernels::{PackedRows, score_tile};
+use crate::labels::ClassId;
+use crate::neighbours::Ranked;
+use crate::parameters::Similarity;
+use crate::rounds::class_centres;
+use rayon::prelude::*;
+
+/// The label of the most similar source row by cosine; `None` for a row similar to none.
+pub fn nearest_neighbour(domains: &Domains) -> Vec<Option<ClassId>> {
+    let mut features = domains.features().clone();
+    features.normalise_rows();
+    nearest(&features, domains.source_rows(), domains.source_labels().ids())
+}
+
+/// The class whose mean source row is most similar by cosine; `None` for a row similar to none.
+pub fn nearest_centre(domains: &Domains) -> Vec<Option<ClassId>> {
+    let mut features = domains.features().clone();
+    let labels = domains.source_labels();
+    let (centres, classes) = class_centres(&features, labels.ids(), labels.classes().len());
+    features.replace_head(domains.source_rows(), &centres);
+    features.normalise_rows();
+    nearest(&features, centres.rows(), &classes)
+}
+
+/// For every row from `labelled` on, the class of the nearest row before it.
+fn nearest(features: &FeatureMatrix, labelled: usize, classes: &[ClassId]) -> Vec<Option<ClassId>> {
+    let similarity = Similarity::Cosine;
+    let mut best = vec![Ranked::NOTHING; features.rows() - labelled];
+    let mut packed = PackedRows::new();
+    for start in (0..labelled).step_by(ROWS_PER_TASK) {
+        packed.pack(features.block(start..labelled.min(start + ROWS_PER_TASK)), features.columns());
+        best.par_chunks_mut(64).enumerate().for_each_init(Vec::new, |tile, (task, best)| {
+            let first = labelled + task * 64;
+            score_tile(similarity.chain(), features.block(first..first + best.len()), &packed, tile);
+            for (best, line) in best.iter_mut().zip(tile.chunks_exact(packed.stride())) {
+                for (node, &score) in (start..labelled.min(start + ROWS_PER_TASK)).zip(line) {
+                    if score > similarity.floor() {
+                        *best = (*best).max(Ranked::new(score, node as u32));
+                    }
+                }
+            }
+        });
+    }
+    best.into_iter().map(|best| (best != Ranked::NOTHING).then(|| classes[best.node() as usize])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::labels::Labels;
+
+    #[test]
+    fn nearest_row_and_nearest_mean() {
+        let source = FeatureMatrix::from_rows(&[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.0, 2.0]]).unwrap();
+        let target = FeatureMatrix::from_rows(&[[0.5, 0.7], [3.0, 0.1], [0.0, 0.0], [-1.0, -1.0]]).unwrap();
+        let domains = Domains::new(source, Labels::new(&["a", "b", "a", "b"]), target).unwrap();
+        assert_eq!(nearest_neighbour(&domains), [Some(0), Some(0), None, None]);
+        // Means: a (0.8, 0.4), b (0, 1.5).
+        assert_eq!(nearest_centre(&domains), [Some(0), Some(0), None, None]);
+    }
+}
