@@ -7,9 +7,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Header names that mean labels.
-pub(crate) const LABEL_NAMES: &[&str] = &["label", "labels", "class", "y", "target"];
+pub(crate) const LABEL_NAMES: &[&str] = &["label", "labels", "class"];
 /// Header names that mean ids.
-pub(crate) const ID_NAMES: &[&str] = &["id", "ids", "path", "file", "filename", "name"];
+pub(crate) const ID_NAMES: &[&str] = &["id", "ids", "path", "filename"];
 
 /// A table whose shape is known and whose rows can be read again.
 pub(crate) struct CsvTable {

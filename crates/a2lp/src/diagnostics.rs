@@ -143,7 +143,8 @@ impl Labelling {
             .filter(|&c| self.source_counts[c] > 0 && counts[c] == 0)
             .map(|c| self.classes.names()[c].clone())
             .collect();
-        if !empty.is_empty() {
+        // When nothing is reached that is the whole story.
+        if !empty.is_empty() && unreached < of {
             warnings.push(Warning::EmptyClasses { classes: empty });
         }
         let source: usize = self.source_counts.iter().sum();

@@ -2,10 +2,10 @@
 //! [`CheckedParameters`], the only thing a run accepts, so nothing can be wrong once work has begun.
 
 use crate::error::Error;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// How alike two feature vectors are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Similarity {
     /// ⟨vᵢ,vⱼ⟩ / (‖vᵢ‖‖vⱼ‖), negatives count as 0. Rows are scaled to unit length first.
@@ -20,8 +20,7 @@ pub enum Similarity {
 }
 
 /// How many neighbours each node has (k).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
     /// The k most similar other nodes.
     Nearest(usize),
@@ -29,8 +28,18 @@ pub enum Neighbours {
     All,
 }
 
+/// A number, or the word `all`.
+impl Serialize for Neighbours {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Neighbours::Nearest(k) => serializer.serialize_u64(*k as u64),
+            Neighbours::All => serializer.serialize_str("all"),
+        }
+    }
+}
+
 /// Which source rows become labelled nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceNodes {
     /// Every source row.
@@ -40,7 +49,7 @@ pub enum SourceNodes {
 }
 
 /// How the linear system is solved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Solver {
     /// Conjugate gradients for α < 1, dense for α > 1.
@@ -52,7 +61,7 @@ pub enum Solver {
 }
 
 /// Weights of target items within their class's anchor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnchorWeights {
     /// The entropy weight of eq. 8.
@@ -62,7 +71,7 @@ pub enum AnchorWeights {
 }
 
 /// What becomes of the anchors of earlier rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnchorMode {
     /// They stay (eq. 10).
@@ -72,7 +81,7 @@ pub enum AnchorMode {
 }
 
 /// Which vectors an anchor averages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnchorSpace {
     /// The rows the graph is built from (of unit length under the cosine).
@@ -82,7 +91,7 @@ pub enum AnchorSpace {
 }
 
 /// Scale of the label matrix Y.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabelWeight {
     /// One per labelled node.
@@ -92,7 +101,7 @@ pub enum LabelWeight {
 }
 
 /// What a target item gets that no label can reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unreached {
     /// No label.

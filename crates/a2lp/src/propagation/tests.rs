@@ -150,6 +150,31 @@ fn two_disconnected_pairs() {
 }
 
 #[test]
+fn far_down_a_chain_nodes_are_weak_not_certain() {
+    // Labels at both ends of a chain; in the middle both have faded below what any solver can tell from 0.
+    let nodes = 201;
+    let edges: Vec<(usize, usize, f32)> = (0..nodes - 1).map(|i| (i, i + 1, 1.0)).collect();
+    let labels: Vec<_> = (0..nodes).map(|i| [(0, 0), (nodes - 1, 1)].iter().find(|e| e.0 == i).map(|e| e.1)).collect();
+    for solver in [Solver::Cg, Solver::Dense] {
+        let affinity = graph(nodes, &edges);
+        let (soft, _) = solve(&affinity, &labels, 2, Parameters::new().alpha(0.5).solver(solver));
+        let reached = affinity.reached(&labels);
+        assert!(reached.iter().all(|&r| r));
+        let pseudo = crate::PseudoLabels::read(&soft, 0, nodes, &reached, &[true, true]);
+        assert_eq!(pseudo.status()[100], crate::Status::Weak, "{solver:?}");
+        assert_eq!(pseudo.confidence()[100], 0.0);
+        for near in 1..10 {
+            assert_eq!((pseudo.labels()[near], pseudo.labels()[nodes - 1 - near]), (Some(0), Some(1)));
+            assert_eq!(pseudo.status()[near], crate::Status::Labelled);
+        }
+        // Nothing is called certain of the wrong end.
+        for i in 0..100 {
+            assert!(pseudo.status()[i] == crate::Status::Weak || pseudo.labels()[i] == Some(0), "{solver:?}: {i}");
+        }
+    }
+}
+
+#[test]
 fn the_solution_is_stationary_for_the_objective() {
     // Q(G) = Σ‖gᵢ−yᵢ‖² + λ Σ aᵢⱼ‖gᵢ/√dᵢ − gⱼ/√dⱼ‖² has its minimum at G = (1−α)F with α = 2λ/(2λ+1) (eq. 3).
     let mut rng = ChaCha8Rng::seed_from_u64(3);

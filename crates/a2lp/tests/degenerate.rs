@@ -1,0 +1,163 @@
+//! Input at the edge of sense: a defined answer or a typed error, never nonsense.
+
+use a2lp::{
+    Domain, Domains, Error, FeatureMatrix, Labelling, Labels, Parameters, Similarity, Solver, SourceNodes, Status,
+    Unreached, label,
+};
+
+fn domains<const D: usize>(source: &[[f32; D]], labels: &[&str], target: &[[f32; D]]) -> Result<Domains, Error> {
+    Domains::new(FeatureMatrix::from_rows(source)?, Labels::new(labels), FeatureMatrix::from_rows(target)?)
+}
+
+fn run<const D: usize>(
+    source: &[[f32; D]],
+    labels: &[&str],
+    target: &[[f32; D]],
+    parameters: Parameters,
+) -> Result<Labelling, Error> {
+    label(domains(source, labels, target)?, &parameters.check()?, &())
+}
+
+fn statuses(labelling: &Labelling) -> Vec<Status> {
+    labelling.pseudo_labels.status().to_vec()
+}
+
+#[test]
+fn nothing_on_one_side() {
+    assert_eq!(domains::<2>(&[], &[], &[[1.0, 0.0]]).unwrap_err(), Error::Empty(Domain::Source));
+    assert_eq!(domains(&[[1.0, 0.0]], &["a"], &[]).unwrap_err(), Error::Empty(Domain::Target));
+    assert_eq!(domains(&[[]], &["a"], &[[]]).unwrap_err(), Error::Empty(Domain::Source));
+}
+
+#[test]
+fn widths_and_counts_that_do_not_fit() {
+    let narrow = FeatureMatrix::from_rows(&[[1.0]]).unwrap();
+    let wide = FeatureMatrix::from_rows(&[[1.0, 2.0]]).unwrap();
+    let error = Domains::new(narrow, Labels::new(&["a"]), wide).unwrap_err();
+    assert_eq!(error, Error::Width { source_columns: 1, target_columns: 2 });
+    let error = domains(&[[1.0]], &["a", "b"], &[[1.0]]).unwrap_err();
+    assert_eq!(error, Error::LabelCount { domain: Domain::Source, labels: 2, rows: 1 });
+    assert!(matches!(FeatureMatrix::new(2, 3, vec![0.0; 5]), Err(Error::Shape { values: 5, .. })));
+}
+
+#[test]
+fn nan_and_infinity_are_named_with_their_place() {
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let error = domains(&[[1.0, 0.0], [0.0, value]], &["a", "b"], &[[1.0, 1.0]]).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { domain: Domain::Source, row: 1, column: 1, .. }), "{error}");
+        let error = domains(&[[1.0, 0.0]], &["a"], &[[1.0, 1.0], [0.0, 2.0], [value, 0.0]]).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { domain: Domain::Target, row: 2, column: 0, .. }), "{error}");
+    }
+}
+
+#[test]
+fn one_row_on_each_side() {
+    let labelling = run(&[[1.0, 1.0]], &["a"], &[[1.0, 0.5]], Parameters::new()).unwrap();
+    assert_eq!(labelling.pseudo_labels.labels(), [Some(0)]);
+    // With a single class there is nothing to doubt.
+    assert_eq!(labelling.pseudo_labels.confidence(), [1.0]);
+}
+
+#[test]
+fn a_single_column_and_fewer_rows_than_neighbours() {
+    let labelling = run(&[[1.0], [2.0]], &["a", "b"], &[[3.0], [0.5]], Parameters::new().rounds(1)).unwrap();
+    // Under the cosine all positive numbers are alike: both classes are equally near.
+    assert!(labelling.pseudo_labels.confidence().iter().all(|&w| w < 1e-5));
+    let gaussian = Parameters::new().similarity(Similarity::Gaussian { sigma2: 0.5 }).neighbours(1);
+    let labelling = run(&[[1.0], [2.0]], &["a", "b"], &[[2.4], [0.8]], gaussian).unwrap();
+    assert_eq!(labelling.pseudo_labels.labels(), [Some(1), Some(0)]);
+}
+
+#[test]
+fn a_class_with_one_sample_and_a_class_that_no_target_gets() {
+    let source = [[1.0, 0.0], [0.9, 0.1], [0.95, 0.0], [0.0, 1.0]];
+    let labelling =
+        run(&source, &["a", "a", "a", "b"], &[[1.0, 0.05], [0.9, 0.0]], Parameters::new().neighbours(2)).unwrap();
+    assert_eq!(labelling.pseudo_labels.labels(), [Some(0), Some(0)]);
+    // No anchor for the class nobody was given.
+    assert!(labelling.anchors.iter().all(|anchor| anchor.class == 0));
+    assert_eq!(labelling.anchors.len(), 9);
+    assert!(labelling.warnings().iter().any(|w| w.to_string().contains("1 source classes got no target item: b")));
+}
+
+#[test]
+fn no_edge_between_the_domains_leaves_all_unreached() {
+    // The domains live on different axes: every similarity across is 0.
+    let (source, target) = ([[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]);
+    for parameters in [
+        Parameters::new(),
+        Parameters::new().solver(Solver::Dense),
+        Parameters::new().full_graph(),
+        Parameters::new().source_nodes(SourceNodes::Centres),
+    ] {
+        let labelling = run(&source, &["a", "b"], &target, parameters).unwrap();
+        assert_eq!(statuses(&labelling), [Status::Unreached; 2]);
+        assert_eq!(labelling.pseudo_labels.labels(), [None, None]);
+        assert_eq!(labelling.pseudo_labels.confidence(), [0.0, 0.0]);
+        assert_eq!(labelling.pseudo_labels.probabilities(0), [0.5, 0.5]);
+        assert!(labelling.anchors.is_empty());
+        assert!(labelling.warnings()[0].to_string().contains("2 of 2 target items (100.0 %)"));
+    }
+}
+
+#[test]
+fn an_unreached_item_can_take_the_nearest_label() {
+    // Target row 0 sits with the source; rows 1 to 3 form a clique of their own but are not orthogonal to class b.
+    let source = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
+    let target = [[0.9, 0.0, 0.0], [0.0, 0.1, 1.0], [0.0, 0.1, 1.1], [0.0, 0.11, 1.0]];
+    let parameters = Parameters::new().neighbours(1).rounds(1);
+    let plain = run(&source, &["a", "b"], &target, parameters.clone()).unwrap();
+    // Class b's own nearest neighbour is in the clique, so it is reached; cut that tie by hiding b.
+    assert_eq!(plain.pseudo_labels.labels()[1], Some(1));
+    let source = [[1.0, 0.01, 0.0], [1.0, 0.02, 0.0]];
+    let labelling = run(&source, &["a", "b"], &target, parameters.clone()).unwrap();
+    assert_eq!(statuses(&labelling)[1..], [Status::Unreached; 3]);
+    let filled = run(&source, &["a", "b"], &target, parameters.unreached(Unreached::Nearest)).unwrap();
+    assert_eq!(statuses(&filled)[1..], [Status::Unreached; 3]);
+    assert_eq!(filled.pseudo_labels.labels()[1..], [Some(1); 3]);
+    assert_eq!(filled.pseudo_labels.confidence()[1], 0.0);
+}
+
+#[test]
+fn zero_rows_are_isolated_and_poison_nothing() {
+    let source = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]];
+    let target = [[0.9, 0.1], [0.0, 0.0], [0.2, 0.9]];
+    for similarity in [Similarity::Cosine, Similarity::Dot3] {
+        for parameters in [Parameters::new(), Parameters::new().full_graph(), Parameters::new().solver(Solver::Dense)] {
+            let labelling =
+                run(&source, &["a", "b", "a"], &target, parameters.similarity(similarity)).unwrap();
+            assert_eq!(labelling.pseudo_labels.labels(), [Some(0), None, Some(1)]);
+            assert_eq!(statuses(&labelling)[1], Status::Unreached);
+        }
+    }
+    // Even when asked for the nearest: a zero row is near to nothing.
+    let nearest = Parameters::new().unreached(Unreached::Nearest);
+    assert_eq!(run(&source, &["a", "b", "a"], &target, nearest).unwrap().pseudo_labels.labels()[1], None);
+}
+
+#[test]
+fn all_rows_identical() {
+    let row = [0.3f32, 0.4, 0.5];
+    for parameters in [Parameters::new(), Parameters::new().full_graph(), Parameters::new().neighbours(1)] {
+        let labelling = run(&[row; 6], &["a", "b", "a", "b", "a", "b"], &[row; 5], parameters).unwrap();
+        assert!(labelling.converged());
+        for item in 0..5 {
+            let sum: f32 = labelling.pseudo_labels.probabilities(item).iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn similarities_that_overflow_are_an_error() {
+    let parameters = Parameters::new().similarity(Similarity::Dot3);
+    let error = run(&[[1e18f32, 1.0]], &["a"], &[[1e18, 2.0]], parameters).unwrap_err();
+    assert!(matches!(error, Error::WeightOverflow(_)), "{error}");
+}
+
+#[test]
+fn similarities_that_underflow_leave_items_unreached() {
+    let parameters = Parameters::new().similarity(Similarity::Gaussian { sigma2: 1.0 });
+    let labelling = run(&[[0.0f32]], &["a"], &[[100.0]], parameters).unwrap();
+    assert_eq!(statuses(&labelling), [Status::Unreached]);
+}
