@@ -12,7 +12,9 @@ use std::path::PathBuf;
 /// domains.
 #[derive(Parser)]
 #[command(name = "a2lp", version, max_term_width = 110, args_override_self = true)]
-#[command(after_help = "Start with: a2lp demo\nExit codes: 0 done; 1 done, look at the warnings; 2 usage or input error; 130 interrupted.")]
+#[command(
+    after_help = "Start with: a2lp demo\nExit codes: 0 done; 1 done, look at the warnings; 2 usage or input error; 130 interrupted."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -51,8 +53,12 @@ const PAPERS: &str = "Reproducing papers";
 /// `status` is `labelled`; `low-confidence` (below --min-confidence, label kept); `weak` (a path to a label exists,
 /// but the scores are within the solver's error); or `unreached` (no path to any label; the label stays empty).
 #[derive(Args)]
-#[command(after_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\nMore options: a2lp label --help")]
-#[command(after_long_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\n\nEvery option can stand in a TOML file under the same name (neighbours = 30) and be read with --config; what is\ngiven on the command line wins.")]
+#[command(
+    after_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\nMore options: a2lp label --help"
+)]
+#[command(
+    after_long_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\n\nEvery option can stand in a TOML file under the same name (neighbours = 30) and be read with --config; what is\ngiven on the command line wins."
+)]
 pub(crate) struct LabelArgs {
     /// Features of the labelled domain
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]

@@ -17,14 +17,16 @@ pub(crate) fn expand(args: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
         return Ok(args);
     };
     let text = std::fs::read_to_string(&path).with_context(|| Path::new(&path).display().to_string())?;
-    let table: toml::Table = text
-        .parse()
-        .with_context(|| format!("{} is not valid TOML", Path::new(&path).display()))?;
+    let table: toml::Table =
+        text.parse().with_context(|| format!("{} is not valid TOML", Path::new(&path).display()))?;
     let mut expanded = args[..2].to_vec();
     for (key, value) in &table {
-        let known: Vec<&str> = command.get_arguments().filter_map(|a| a.get_long()).filter(|k| *k != "config").collect();
+        let known: Vec<&str> =
+            command.get_arguments().filter_map(|a| a.get_long()).filter(|k| *k != "config").collect();
         if !known.contains(&key.as_str()) {
-            let nearest = known.iter().max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)));
+            let nearest = known
+                .iter()
+                .max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)));
             let nearest = nearest.copied().unwrap_or_default();
             bail!("{}: unknown option '{key}'; did you mean '{nearest}'?", Path::new(&path).display());
         }

@@ -57,7 +57,10 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
         Ok(_) => false,
         Err(error) => match error.problem {
             // A vector, a list of words: no features, so perhaps labels.
-            Problem::Dimensions { .. } | Problem::ElementType(_) | Problem::UnknownFormat | Problem::Archive(_) => false,
+            Problem::Dimensions { .. }
+            | Problem::ElementType(_)
+            | Problem::UnknownFormat
+            | Problem::Archive(_) => false,
             _ => return Err(error.into()),
         },
     };
@@ -77,13 +80,16 @@ fn is_label_column(path: &std::path::Path, file: &FeatureFile) -> anyhow::Result
     }
     Ok(match read_labels(path)? {
         Column::Integers(_) => true,
-        Column::Strings(values) => values.iter().all(|v| v.parse::<i64>().is_ok() || v.parse::<f64>().is_err()),
+        Column::Strings(values) => {
+            values.iter().all(|v| v.parse::<i64>().is_ok() || v.parse::<f64>().is_err())
+        }
     })
 }
 
 fn count(labels: Column, names: Option<&[String]>) -> anyhow::Result<LabelCounts> {
     let labels = Labels::new(&labels.into_class_names(names)?);
-    let counts: Vec<(String, usize)> = labels.classes().names().iter().cloned().zip(labels.counts()).collect();
+    let counts: Vec<(String, usize)> =
+        labels.classes().names().iter().cloned().zip(labels.counts()).collect();
     Ok(LabelCounts { rows: labels.len(), classes: counts.len(), counts })
 }
 
@@ -164,8 +170,10 @@ fn describe(report: &Report) -> String {
     if let Some(labels) = &report.labels {
         text += &format!("  labels      {} rows, {} classes\n\n", labels.rows, labels.classes);
         let shown = labels.counts.len().min(100);
-        let rows: Vec<Vec<String>> =
-            labels.counts[..shown].iter().map(|(name, count)| vec![name.clone(), count.to_string()]).collect();
+        let rows: Vec<Vec<String>> = labels.counts[..shown]
+            .iter()
+            .map(|(name, count)| vec![name.clone(), count.to_string()])
+            .collect();
         text += &render(&["class", "rows"], &rows);
         if labels.counts.len() > shown {
             text += &format!("  … and {} more (--json lists all)\n", labels.counts.len() - shown);

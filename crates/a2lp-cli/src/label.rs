@@ -36,11 +36,14 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
 
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
     write_labels(&args.out, args.force, &labelling, loaded.ids.as_deref(), args.probabilities)?;
-    let evaluation = score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
+    let evaluation =
+        score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
     let record = Record {
         a2lp: env!("CARGO_PKG_VERSION"),
         command: std::env::args().collect(),
-        finished_unix_secs: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        finished_unix_secs: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |t| t.as_secs()),
         inputs: loaded.inputs,
         settings: Settings {
             parameters: &parameters,
@@ -141,7 +144,12 @@ fn load(args: &LabelArgs) -> anyhow::Result<Loaded> {
     }
     for file in [&source, &target] {
         if file.rows() == 0 || file.columns() == 0 {
-            bail!("{}: {} rows of {} features; at least one of each is needed", file.path().display(), file.rows(), file.columns());
+            bail!(
+                "{}: {} rows of {} features; at least one of each is needed",
+                file.path().display(),
+                file.rows(),
+                file.columns()
+            );
         }
     }
 
@@ -209,13 +217,22 @@ fn load(args: &LabelArgs) -> anyhow::Result<Loaded> {
 
 fn check_count(path: &Path, count: usize, what: &str, features: &Path, rows: usize) -> anyhow::Result<()> {
     if count != rows {
-        bail!("{} has {count} {what}, but {} has {rows} rows; one per row is needed", path.display(), features.display());
+        bail!(
+            "{} has {count} {what}, but {} has {rows} rows; one per row is needed",
+            path.display(),
+            features.display()
+        );
     }
     Ok(())
 }
 
 /// The summary for people.
-fn describe(summary: &Summary, labelling: &Labelling, score: Option<&Score>, rounds: Option<&[RoundScore]>) -> String {
+fn describe(
+    summary: &Summary,
+    labelling: &Labelling,
+    score: Option<&Score>,
+    rounds: Option<&[RoundScore]>,
+) -> String {
     let mut text = format!(
         "{} target items: {} labelled, {} low-confidence, {} weak, {} unreached; mean confidence {:.3}\n",
         summary.items,
@@ -236,7 +253,12 @@ fn describe(summary: &Summary, labelling: &Labelling, score: Option<&Score>, rou
             .iter()
             .map(|class| {
                 let predicted = summary.class_counts.get(&class.class).copied().unwrap_or(0);
-                vec![class.class.clone(), class.items.to_string(), predicted.to_string(), percent(class.accuracy())]
+                vec![
+                    class.class.clone(),
+                    class.items.to_string(),
+                    predicted.to_string(),
+                    percent(class.accuracy()),
+                ]
             })
             .collect();
         text += &render(&["class", "items", "predicted", "correct %"], &rows);
@@ -272,6 +294,10 @@ fn describe(summary: &Summary, labelling: &Labelling, score: Option<&Score>, rou
     }
     text += "\n";
     text += &render(&header, &rows);
-    text += &format!("\nlabels in {}, run record in {}\n", summary.out.display(), record_path(&summary.out).display());
+    text += &format!(
+        "\nlabels in {}, run record in {}\n",
+        summary.out.display(),
+        record_path(&summary.out).display()
+    );
     text
 }

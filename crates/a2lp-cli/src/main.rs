@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 done; 1 done, but with a problem to look at; 2 usage or input error; 130 interrupted.
 
+#![warn(clippy::unwrap_used)]
+
 mod args;
 mod config;
 mod demo;

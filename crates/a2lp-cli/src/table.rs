@@ -14,7 +14,8 @@ pub(crate) fn render(header: &[&str], rows: &[Vec<String>]) -> String {
         let mut out = String::from(" ");
         for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
             // Writing to a String cannot fail.
-            let _ = if column == 0 { write!(out, " {cell:<width$}") } else { write!(out, "  {cell:>width$}") };
+            let _ =
+                if column == 0 { write!(out, " {cell:<width$}") } else { write!(out, "  {cell:>width$}") };
         }
         text.push_str(out.trim_end());
         text.push('\n');
@@ -38,6 +39,9 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let rows = [vec!["mug".into(), "7".into()], vec!["bicycle".into(), "123".into()]];
-        assert_eq!(render(&["class", "items"], &rows), "  class    items\n  mug          7\n  bicycle    123\n");
+        assert_eq!(
+            render(&["class", "items"], &rows),
+            "  class    items\n  mug          7\n  bicycle    123\n"
+        );
     }
 }

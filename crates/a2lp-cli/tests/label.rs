@@ -79,7 +79,9 @@ fn nothing_is_overwritten_unless_forced() {
     assert_eq!(code(&a2lp(dir.path(), &format!("{LABEL} --out other.csv"))), 2);
     assert!(!dir.path().join("other.csv").exists());
     // No temporary file stays behind.
-    let left = fs::read_dir(dir.path()).unwrap().filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+    let left = fs::read_dir(dir.path())
+        .unwrap()
+        .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
     assert_eq!(left.count(), 0);
 }
 
@@ -101,7 +103,10 @@ fn ids_and_probabilities_on_request() {
     let out = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --target-ids ids.txt --probabilities"));
     assert_eq!(code(&out), 0, "{}", stderr(&out));
     let labels = fs::read_to_string(dir.path().join("labels.csv")).unwrap();
-    assert!(labels.starts_with("row,id,label,confidence,margin,status,p_bike,p_mug\n0,photo 0.jpg,mug,"), "{labels}");
+    assert!(
+        labels.starts_with("row,id,label,confidence,margin,status,p_bike,p_mug\n0,photo 0.jpg,mug,"),
+        "{labels}"
+    );
 }
 
 #[test]
@@ -123,13 +128,18 @@ fn options_from_a_file_and_flags_that_win() {
     fs::write(dir.path().join("typo.toml"), "neighbors = 3\n").unwrap();
     let out = a2lp(dir.path(), "label --config typo.toml --source src.csv --target tgt.csv --out b.csv");
     assert_eq!(code(&out), 2);
-    assert!(stderr(&out).contains("unknown option 'neighbors'; did you mean 'neighbours'?"), "{}", stderr(&out));
+    assert!(
+        stderr(&out).contains("unknown option 'neighbors'; did you mean 'neighbours'?"),
+        "{}",
+        stderr(&out)
+    );
 }
 
 #[test]
 fn presets_set_what_flags_do_not() {
     let dir = small();
-    let out = a2lp(dir.path(), "label --source src.csv --target tgt.csv --out v.csv --preset visda --rounds 3");
+    let out =
+        a2lp(dir.path(), "label --source src.csv --target tgt.csv --out v.csv --preset visda --rounds 3");
     assert_eq!(code(&out), 0, "{}", stderr(&out));
     let record: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.path().join("v.csv.run.json")).unwrap()).unwrap();
@@ -152,7 +162,10 @@ fn the_same_bytes_for_any_number_of_threads() {
         .strings("labels", &labels)
         .write(&dir.path().join("s.npz"), false)
         .unwrap();
-    ArrayFile::new().matrix("features", 2000, 8, &values[8000..]).write(&dir.path().join("t.npz"), false).unwrap();
+    ArrayFile::new()
+        .matrix("features", 2000, 8, &values[8000..])
+        .write(&dir.path().join("t.npz"), false)
+        .unwrap();
     let bytes: Vec<Vec<u8>> = [1, 2, 8]
         .iter()
         .map(|threads| {
@@ -180,14 +193,23 @@ fn bad_input_is_named_with_file_and_place() {
         ("--source src.csv --target nan.csv", "nan.csv: row 1, column 1 is NaN; remove or repair such rows"),
         ("--source src.csv --target narrow.csv", "src.csv has 3 columns, narrow.csv has 2"),
         ("--source src.csv --target word.csv", "word.csv: line 2: column 1: 'five' is not a number"),
-        ("--source src.csv --target ragged.csv", "ragged.csv: line 2: 2 fields where the lines before have 3"),
+        (
+            "--source src.csv --target ragged.csv",
+            "ragged.csv: line 2: 2 fields where the lines before have 3",
+        ),
         ("--source src.csv --target empty.csv", "empty.csv: the file is empty"),
         ("--source src.csv --target missing.npy", "missing.npy: No such file"),
         ("--source src.csv --target model.pt", "model.pt: pickled Python objects are not read"),
         ("--source src.csv --target notes.docx", "notes.docx: unknown format"),
         ("--source tgt.csv --target src.csv", "tgt.csv holds no labels; give them with --source-labels"),
-        ("--source src.csv --source-labels short.txt --target tgt.csv", "short.txt has 2 labels, but src.csv has 20 rows"),
-        ("--source src.csv --target tgt.csv --eval-labels short.txt", "short.txt has 2 labels, but tgt.csv has 20 rows"),
+        (
+            "--source src.csv --source-labels short.txt --target tgt.csv",
+            "short.txt has 2 labels, but src.csv has 20 rows",
+        ),
+        (
+            "--source src.csv --target tgt.csv --eval-labels short.txt",
+            "short.txt has 2 labels, but tgt.csv has 20 rows",
+        ),
         ("--source src.csv --target tgt.csv --alpha 1", "I − αS is singular for α = 1"),
         ("--source src.csv --target tgt.csv --alpha 2 --solver cg", "use the dense solver"),
         ("--source src.csv --target tgt.csv --neighbours 0", "neighbours = 0: at least 1"),
@@ -212,7 +234,10 @@ fn what_no_label_reaches_stays_empty_and_is_said() {
     assert!(stderr(&out).contains("warning: 2 of 3 target items (66.7 %) have no path to any label"));
     let labels = fs::read_to_string(dir.path().join("l.csv")).unwrap();
     assert_eq!(labels.lines().nth(1), Some("0,,0.000000,0.000000,unreached"));
-    let out = a2lp(dir.path(), "label --source s.csv --target t.csv --out l.csv --force --rounds 1 --max-unreached 0.9");
+    let out = a2lp(
+        dir.path(),
+        "label --source s.csv --target t.csv --out l.csv --force --rounds 1 --max-unreached 0.9",
+    );
     assert_eq!(code(&out), 0);
 }
 
@@ -224,7 +249,9 @@ fn class_names_turn_positions_into_names() {
     fs::write(dir.path().join("names.txt"), "bicycle\ncup\nghost\n").unwrap();
     let out = a2lp(
         dir.path(),
-        &format!("{LABEL} --out l.csv --source-labels numbers.txt --class-names names.txt --eval-labels numbers.txt"),
+        &format!(
+            "{LABEL} --out l.csv --source-labels numbers.txt --class-names names.txt --eval-labels numbers.txt"
+        ),
     );
     assert_eq!(code(&out), 0, "{}", stderr(&out));
     assert!(stdout(&out).contains("accuracy 100.0 %"));
@@ -254,7 +281,11 @@ fn an_interrupt_ends_the_run_with_130_and_writes_nothing() {
     let (rows, columns) = (12_000, 256);
     let values: Vec<f32> = (0..rows * columns).map(|at| ((at * 7919) % 1009) as f32 - 500.0).collect();
     let labels: Vec<&str> = (0..rows).map(|row| ["a", "b"][row % 2]).collect();
-    ArrayFile::new().matrix("features", rows, columns, &values).strings("labels", &labels).write(&dir.path().join("s.npz"), false).unwrap();
+    ArrayFile::new()
+        .matrix("features", rows, columns, &values)
+        .strings("labels", &labels)
+        .write(&dir.path().join("s.npz"), false)
+        .unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_a2lp"))
         .current_dir(dir.path())
         .args("label --source s.npz --target s.npz --out l.csv --threads 1".split(' '))
@@ -290,10 +321,14 @@ fn inspect_counts_what_is_wrong() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let text = stdout(&a2lp(dir.path(), "inspect src.csv"));
-    assert!(text.contains("20 rows × 3 columns") && text.contains("labels      20 rows, 2 classes"), "{text}");
+    assert!(
+        text.contains("20 rows × 3 columns") && text.contains("labels      20 rows, 2 classes"),
+        "{text}"
+    );
     let text = stdout(&a2lp(dir.path(), "inspect truth.txt"));
     assert!(text.contains("labels      20 rows, 2 classes") && text.contains("bike     10"), "{text}");
-    let json: serde_json::Value = serde_json::from_slice(&a2lp(dir.path(), "inspect bad.csv --json").stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_slice(&a2lp(dir.path(), "inspect bad.csv --json").stdout).unwrap();
     assert_eq!(json["features"]["first_invalid_rows"], serde_json::json!([3, 4]));
 }
 

@@ -32,7 +32,9 @@ impl CsvTable {
         let names: Vec<String> = record.iter().map(|field| field.trim().to_string()).collect();
         // A header either has a name for each of several columns, or a well-known name for a single one.
         let known = |name: &String| {
-            [LABEL_NAMES, ID_NAMES, &["class_name"]].iter().any(|all| all.contains(&name.to_lowercase().as_str()))
+            [LABEL_NAMES, ID_NAMES, &["class_name"]]
+                .iter()
+                .any(|all| all.contains(&name.to_lowercase().as_str()))
         };
         let is_header =
             if names.len() == 1 { known(&names[0]) } else { names.iter().all(|n| n.parse::<f64>().is_err()) };
@@ -70,7 +72,10 @@ impl CsvTable {
     }
 
     /// Calls `take` with every record and its line.
-    fn for_each(&self, mut take: impl FnMut(u64, &csv::StringRecord) -> Result<(), Problem>) -> Result<(), Problem> {
+    fn for_each(
+        &self,
+        mut take: impl FnMut(u64, &csv::StringRecord) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         let mut record = csv::StringRecord::new();
         let mut reader = self.reader()?;
         let mut skip = self.header.is_some();
@@ -88,11 +93,16 @@ impl CsvTable {
         self.for_each(|line, record| {
             for &at in &columns {
                 let field = record.get(at).unwrap_or("").trim();
-                let name = self.header.as_ref().map_or_else(|| format!("column {at}"), |h| format!("column '{}'", h[at]));
-                let value: f32 = field
-                    .parse()
-                    .map_err(|_| Problem::Line { line, message: format!("{name}: '{field}' is not a number") })?;
-                let slot = slots.next().ok_or_else(|| Problem::Table("the file grew while it was read".into()))?;
+                let name = self
+                    .header
+                    .as_ref()
+                    .map_or_else(|| format!("column {at}"), |h| format!("column '{}'", h[at]));
+                let value: f32 = field.parse().map_err(|_| Problem::Line {
+                    line,
+                    message: format!("{name}: '{field}' is not a number"),
+                })?;
+                let slot =
+                    slots.next().ok_or_else(|| Problem::Table("the file grew while it was read".into()))?;
                 *slot = value;
             }
             Ok(())
@@ -132,9 +142,10 @@ fn problem(error: csv::Error) -> Problem {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => Problem::Io(error),
         csv::ErrorKind::Utf8 { .. } => Problem::Line { line, message: "not UTF-8 text".into() },
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            Problem::Line { line, message: format!("{len} fields where the lines before have {expected_len}") }
-        }
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => Problem::Line {
+            line,
+            message: format!("{len} fields where the lines before have {expected_len}"),
+        },
         other => Problem::Table(format!("{other:?}")),
     }
 }

@@ -29,7 +29,9 @@ pub enum Problem {
     #[error("unknown format; a2lp reads .npy, .npz, .csv and, for labels, .txt")]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
-    #[error("pickled Python objects are not read, they can run code; convert once: python -c \"import torch, numpy; numpy.save('features.npy', torch.load('FILE').numpy())\"")]
+    #[error(
+        "pickled Python objects are not read, they can run code; convert once: python -c \"import torch, numpy; numpy.save('features.npy', torch.load('FILE').numpy())\""
+    )]
     Pickle,
     /// The file has no bytes.
     #[error("the file is empty")]

@@ -9,6 +9,8 @@
 //! header are checked against the file before anything is allocated. Everything written goes to a temporary
 //! file first and is then renamed, so an output is whole or not there at all.
 
+#![warn(clippy::unwrap_used)]
+
 mod column;
 mod csv_file;
 pub mod demo;

@@ -69,7 +69,9 @@ impl Npz {
         }
         match (found.pop(), found.is_empty()) {
             (Some(field), true) => Ok(field),
-            _ => Err(Problem::Archive(format!("no field '{wanted}'; the archive has: {}", fields.join(", ")))),
+            _ => {
+                Err(Problem::Archive(format!("no field '{wanted}'; the archive has: {}", fields.join(", "))))
+            }
         }
     }
 }

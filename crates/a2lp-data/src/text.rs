@@ -11,7 +11,9 @@ pub(crate) fn read_lines(path: &Path) -> Result<Vec<String>, Problem> {
     let mut blank = None;
     for (number, line) in (1u64..).zip(BufReader::new(File::open(path)?).lines()) {
         let line = line.map_err(|error| match error.kind() {
-            std::io::ErrorKind::InvalidData => Problem::Line { line: number, message: "not UTF-8 text".into() },
+            std::io::ErrorKind::InvalidData => {
+                Problem::Line { line: number, message: "not UTF-8 text".into() }
+            }
             _ => Problem::Io(error),
         })?;
         let value = line.trim_end();

@@ -84,12 +84,14 @@ impl ArrayFile {
         let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
         let mut add = || -> zip::result::ZipResult<()> {
             for (name, bytes) in &self.fields {
-                archive.start_file(format!("{name}.npy"), options.large_file(bytes.len() > u32::MAX as usize))?;
+                archive
+                    .start_file(format!("{name}.npy"), options.large_file(bytes.len() > u32::MAX as usize))?;
                 archive.write_all(bytes)?;
             }
             Ok(())
         };
-        add().and_then(|()| archive.finish().map(drop))
+        add()
+            .and_then(|()| archive.finish().map(drop))
             .map_err(|e| DataError::new(path, Problem::Archive(e.to_string())))?;
         write_atomically(path, force, |file| file.write_all(buffer.get_ref()))
     }

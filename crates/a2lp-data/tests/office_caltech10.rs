@@ -4,7 +4,8 @@ mod shared_data;
 
 use a2lp::evaluation::{Evaluator, TargetTruth};
 use a2lp::{
-    AnchorSpace, AnchorWeights, Classes, ClassId, Domains, Labelling, Labels, Parameters, Solver, SourceNodes, label,
+    AnchorSpace, AnchorWeights, ClassId, Classes, Domains, Labelling, Labels, Parameters, Solver,
+    SourceNodes, label,
 };
 use a2lp_data::{FeatureFile, read_labels};
 use serde_json::Value;
@@ -16,7 +17,8 @@ struct Pair {
 }
 
 fn load(data: &Path, source: &str, target: &str) -> Pair {
-    let features = |name: &str| FeatureFile::open(&data.join(format!("{name}_feat.npy"))).unwrap().read().unwrap();
+    let features =
+        |name: &str| FeatureFile::open(&data.join(format!("{name}_feat.npy"))).unwrap().read().unwrap();
     let labels = |name: &str| read_labels(&data.join(format!("{name}_label.npy"))).unwrap().into_strings();
     let classes = Classes::new((0..10).map(|c| c.to_string()).collect()).unwrap();
     let truth = TargetTruth::new(&classes, &labels(target));
@@ -76,7 +78,10 @@ fn compare(shared: &Path, variant_name: &str, solver: Solver) -> (f64, f64) {
         for (labels, field) in [(&by_round[0], "labels_round_1"), (&by_round[9], "labels_last_round")] {
             if !want[field].is_null() {
                 let differ = differing(labels, &want[field]);
-                assert!(differ <= allowed, "{name}, {variant_name}, {field}: {differ} rows differ, {allowed} may");
+                assert!(
+                    differ <= allowed,
+                    "{name}, {variant_name}, {field}: {differ} rows differ, {allowed} may"
+                );
             }
         }
         assert!(labelling.converged());

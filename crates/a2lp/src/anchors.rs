@@ -52,7 +52,9 @@ pub(crate) fn place_anchors(pseudo: &PseudoLabels, round: usize, averaging: &Ave
                 let length = averaging.norms.map_or(1.0, |norms| norms[averaging.first_target + item]);
                 length * if trusted { f64::from(pseudo.confidence()[item]) } else { 1.0 }
             };
-            let rows = items.iter().map(|&item| (averaging.features.row(averaging.first_target + item), weight(item)));
+            let rows = items
+                .iter()
+                .map(|&item| (averaging.features.row(averaging.first_target + item), weight(item)));
             // Eq. 9 divides by Σw; lengths belong to the rows, not to the weights.
             let total: f64 =
                 items.iter().map(|&i| if trusted { f64::from(pseudo.confidence()[i]) } else { 1.0 }).sum();
@@ -60,7 +62,12 @@ pub(crate) fn place_anchors(pseudo: &PseudoLabels, round: usize, averaging: &Ave
             if averaging.unit {
                 normalise(&mut vector);
             }
-            (!items.is_empty()).then(|| Anchor { class: class as ClassId, round, items: items.len(), vector })
+            (!items.is_empty()).then_some(Anchor {
+                class: class as ClassId,
+                round,
+                items: items.len(),
+                vector,
+            })
         })
         .collect();
     anchors.into_iter().flatten().collect()

@@ -37,7 +37,9 @@ pub enum Error {
     #[error("the {0} features are empty; give at least one row and one column")]
     Empty(Domain),
     /// Source and target features of different widths.
-    #[error("source features have {source_columns} columns, target features {target_columns}; both domains need the same extractor")]
+    #[error(
+        "source features have {source_columns} columns, target features {target_columns}; both domains need the same extractor"
+    )]
     Width {
         /// Columns of the source.
         source_columns: usize,

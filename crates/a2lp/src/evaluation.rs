@@ -33,7 +33,11 @@ impl TargetTruth {
             let own = || unknown.find(name).map(|id| id + classes.len() as ClassId);
             classes.find(name).or_else(own).expect("every name is in one of the two lists")
         };
-        TargetTruth { known: classes.len(), ids: labels.iter().map(|name| id(name.as_ref())).collect(), names }
+        TargetTruth {
+            known: classes.len(),
+            ids: labels.iter().map(|name| id(name.as_ref())).collect(),
+            names,
+        }
     }
 
     /// Number of items.
@@ -54,7 +58,11 @@ impl TargetTruth {
     /// Counts how often `labels` are right; an item without a label is wrong (eq. 5).
     pub fn score(&self, labels: &[Option<ClassId>]) -> Result<Score, Error> {
         if labels.len() != self.ids.len() {
-            return Err(Error::LabelCount { domain: Domain::Target, labels: self.ids.len(), rows: labels.len() });
+            return Err(Error::LabelCount {
+                domain: Domain::Target,
+                labels: self.ids.len(),
+                rows: labels.len(),
+            });
         }
         let mut classes: Vec<ClassScore> =
             self.names.iter().map(|name| ClassScore { class: name.clone(), items: 0, correct: 0 }).collect();
@@ -151,7 +159,8 @@ impl Observer for Evaluator {
             Some(class) => class,
             None => self.truth.ids[node - finished.first_target],
         };
-        let parts = GraphParts::measure(finished.affinity, finished.soft_labels, finished.node_labels, &class_of);
+        let parts =
+            GraphParts::measure(finished.affinity, finished.soft_labels, finished.node_labels, &class_of);
         self.rounds.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(RoundScore {
             round: finished.round.round,
             accuracy: score.accuracy,
@@ -202,7 +211,8 @@ impl GraphParts {
                             .zip(soft.row(j))
                             .map(|(&fi, &fj)| (f64::from(fi) / di - f64::from(fj) / dj).powi(2))
                             .sum();
-                        *(if same { &mut parts.same_class } else { &mut parts.other_class }) += weight * distance;
+                        *(if same { &mut parts.same_class } else { &mut parts.other_class }) +=
+                            weight * distance;
                     }
                 }
                 parts

@@ -127,7 +127,11 @@ pub struct Domains {
 
 impl Domains {
     /// Stacks two matrices.
-    pub fn new(source: FeatureMatrix, labels: crate::labels::Labels, target: FeatureMatrix) -> Result<Self, Error> {
+    pub fn new(
+        source: FeatureMatrix,
+        labels: crate::labels::Labels,
+        target: FeatureMatrix,
+    ) -> Result<Self, Error> {
         let source_rows = source.rows;
         for (domain, matrix) in [(Domain::Source, &source), (Domain::Target, &target)] {
             if matrix.rows == 0 || matrix.columns == 0 {
@@ -159,11 +163,8 @@ impl Domains {
             return Err(Error::LabelCount { domain: Domain::Source, labels, rows: source_rows });
         }
         if let Some((row, column, value)) = features.first_non_finite() {
-            let (domain, row) = if row < source_rows {
-                (Domain::Source, row)
-            } else {
-                (Domain::Target, row - source_rows)
-            };
+            let (domain, row) =
+                if row < source_rows { (Domain::Source, row) } else { (Domain::Target, row - source_rows) };
             return Err(Error::NotFinite { domain, row, column, value });
         }
         Ok(Domains { features, source_rows, source_labels })

@@ -64,12 +64,8 @@ struct Kernel {
     squared_distance: unsafe fn(RegisterTile<'_>, out: &mut [f32], stride: usize),
 }
 
-const PORTABLE: Kernel = Kernel {
-    height: 4,
-    width: 8,
-    product: portable::<false>,
-    squared_distance: portable::<true>,
-};
+const PORTABLE: Kernel =
+    Kernel { height: 4, width: 8, product: portable::<false>, squared_distance: portable::<true> };
 
 #[cfg(target_arch = "x86_64")]
 const AVX2: Kernel =
@@ -122,7 +118,8 @@ impl PackedRows {
         if columns == 0 {
             return;
         }
-        for (panel, rows) in self.values.chunks_exact_mut(width * columns).zip(source.chunks(width * columns)) {
+        for (panel, rows) in self.values.chunks_exact_mut(width * columns).zip(source.chunks(width * columns))
+        {
             for (lane, row) in rows.chunks_exact(columns).enumerate() {
                 for (slot, &value) in panel[lane..].iter_mut().step_by(width).zip(row) {
                     *slot = value;
@@ -242,12 +239,28 @@ mod x86 {
     }
 
     register_tile!(
-        avx2, "avx2,fma", 6, 8, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
-        _mm256_sub_ps, _mm256_fmadd_ps
+        avx2,
+        "avx2,fma",
+        6,
+        8,
+        _mm256_setzero_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_set1_ps,
+        _mm256_sub_ps,
+        _mm256_fmadd_ps
     );
     register_tile!(
-        avx512, "avx512f", 12, 16, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps,
-        _mm512_sub_ps, _mm512_fmadd_ps
+        avx512,
+        "avx512f",
+        12,
+        16,
+        _mm512_setzero_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_set1_ps,
+        _mm512_sub_ps,
+        _mm512_fmadd_ps
     );
 }
 
@@ -267,7 +280,8 @@ mod tests {
     #[test]
     fn every_instruction_set_gives_the_bits_of_the_plain_chain() {
         for kernel in available() {
-            for (m, n, d) in [(1, 1, 1), (5, 33, 7), (13, 40, 255), (25, 31, 256), (7, 70, 600), (3, 2, 513)] {
+            for (m, n, d) in [(1, 1, 1), (5, 33, 7), (13, 40, 255), (25, 31, 256), (7, 70, 600), (3, 2, 513)]
+            {
                 let (a, b) = (numbers(m * d, 1), numbers(n * d, 2));
                 let mut packed = PackedRows::for_kernel(kernel);
                 packed.pack(&b, d);
@@ -278,7 +292,12 @@ mod tests {
                         for j in 0..n {
                             let want = chain.of(&a[i * d..][..d], &b[j * d..][..d]);
                             let got = out[i * packed.stride() + j];
-                            assert_eq!(got.to_bits(), want.to_bits(), "width {} {chain:?} {m}x{n}x{d} ({i},{j})", kernel.width);
+                            assert_eq!(
+                                got.to_bits(),
+                                want.to_bits(),
+                                "width {} {chain:?} {m}x{n}x{d} ({i},{j})",
+                                kernel.width
+                            );
                         }
                     }
                 }

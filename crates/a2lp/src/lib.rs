@@ -25,6 +25,8 @@
 //! Results do not depend on the number of threads, nor on the instruction set of the CPU's vector units
 //! where graphs are concerned. This crate opens no files.
 
+#![warn(clippy::unwrap_used)]
+
 mod affinity;
 mod anchors;
 pub mod baselines;
@@ -49,8 +51,8 @@ pub use features::{Domains, FeatureMatrix};
 pub use labels::{ClassId, Classes, Labels};
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{
-    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, LabelWeight, Neighbours, Parameters, Similarity,
-    Solver, SourceNodes, Unreached,
+    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, LabelWeight, Neighbours, Parameters,
+    Similarity, Solver, SourceNodes, Unreached,
 };
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};

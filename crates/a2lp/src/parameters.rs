@@ -245,7 +245,11 @@ impl Parameters {
             return Err(Error::Singular(1.0));
         }
         if self.alpha > 1.0 && self.solver == Solver::Cg {
-            return wrong("alpha", self.alpha.to_string(), "conjugate gradients need alpha < 1; use the dense solver");
+            return wrong(
+                "alpha",
+                self.alpha.to_string(),
+                "conjugate gradients need alpha < 1; use the dense solver",
+            );
         }
         if self.rounds == 0 {
             return wrong("rounds", "0".into(), "at least 1");

@@ -60,14 +60,14 @@ impl PseudoLabels {
             margin: Vec::with_capacity(targets),
             status: Vec::with_capacity(targets),
         };
-        for node in first_target..first_target + targets {
+        for (node, &reached) in (first_target..).zip(&reached[first_target..][..targets]) {
             let row = soft.row(node);
             let best = best_class(row, candidates);
             // Conjugate gradients may leave entries like -1e-9.
             let clipped = |c: usize| if candidates[c] { f64::from(row[c].max(0.0)) } else { 0.0 };
             let sum: f64 = (0..classes).map(clipped).sum();
             let start = read.probabilities.len();
-            if reached[node] && sum > 0.0 {
+            if reached && sum > 0.0 {
                 read.probabilities.extend((0..classes).map(|c| (clipped(c) / sum) as f32));
             } else {
                 read.probabilities.extend(candidates.iter().map(|&c| if c { 1.0 / k as f32 } else { 0.0 }));
@@ -75,7 +75,7 @@ impl PseudoLabels {
             let p = &read.probabilities[start..];
             let largest = best.map_or(0.0, |c| row[c as usize]);
             let status = match () {
-                () if !reached[node] => Status::Unreached,
+                () if !reached => Status::Unreached,
                 () if sum <= 0.0 || largest <= soft.error() => Status::Weak,
                 () => Status::Labelled,
             };

@@ -7,7 +7,9 @@ use crate::features::{Domains, FeatureMatrix};
 use crate::labels::{ClassId, Classes};
 use crate::neighbours::{NeighbourLists, Ranked, find_neighbours, insert_nodes};
 use crate::observer::{FinishedRound, Observer, Stage, tell};
-use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes, Unreached};
+use crate::parameters::{
+    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes, Unreached,
+};
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
 use serde::Serialize;
@@ -95,7 +97,11 @@ pub fn label(
     pool.install(|| run(domains, parameters, observer))
 }
 
-fn run(domains: Domains, parameters: &CheckedParameters, observer: &dyn Observer) -> Result<Labelling, Error> {
+fn run(
+    domains: Domains,
+    parameters: &CheckedParameters,
+    observer: &dyn Observer,
+) -> Result<Labelling, Error> {
     let classes = domains.source_labels.classes().clone();
     let source_counts = domains.source_labels.counts();
     let candidates: Vec<bool> = source_counts.iter().map(|&n| n > 0).collect();
@@ -180,12 +186,20 @@ struct View {
 
 enum Graph {
     /// The k nearest; `without_anchors` is kept when anchors are replaced each round.
-    Nearest { k: usize, lists: NeighbourLists, without_anchors: Option<NeighbourLists> },
+    Nearest {
+        k: usize,
+        lists: NeighbourLists,
+        without_anchors: Option<NeighbourLists>,
+    },
     Full,
 }
 
 impl View {
-    fn build(domains: Domains, parameters: &CheckedParameters, observer: &dyn Observer) -> Result<Self, Error> {
+    fn build(
+        domains: Domains,
+        parameters: &CheckedParameters,
+        observer: &dyn Observer,
+    ) -> Result<Self, Error> {
         let Domains { mut features, source_rows, source_labels } = domains;
         let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
         let mut first_target = source_rows;
@@ -274,7 +288,11 @@ impl View {
 }
 
 /// Mean of the raw rows of each class that has any (the paper's variant), and those classes.
-pub(crate) fn class_centres(features: &FeatureMatrix, ids: &[ClassId], classes: usize) -> (FeatureMatrix, Vec<ClassId>) {
+pub(crate) fn class_centres(
+    features: &FeatureMatrix,
+    ids: &[ClassId],
+    classes: usize,
+) -> (FeatureMatrix, Vec<ClassId>) {
     let mut centres = FeatureMatrix::default();
     let mut of = Vec::new();
     for class in 0..classes as ClassId {

@@ -1,11 +1,15 @@
 //! Input at the edge of sense: a defined answer or a typed error, never nonsense.
 
 use a2lp::{
-    Domain, Domains, Error, FeatureMatrix, Labelling, Labels, Parameters, Similarity, Solver, SourceNodes, Status,
-    Unreached, label,
+    Domain, Domains, Error, FeatureMatrix, Labelling, Labels, Parameters, Similarity, Solver, SourceNodes,
+    Status, Unreached, label,
 };
 
-fn domains<const D: usize>(source: &[[f32; D]], labels: &[&str], target: &[[f32; D]]) -> Result<Domains, Error> {
+fn domains<const D: usize>(
+    source: &[[f32; D]],
+    labels: &[&str],
+    target: &[[f32; D]],
+) -> Result<Domains, Error> {
     Domains::new(FeatureMatrix::from_rows(source)?, Labels::new(labels), FeatureMatrix::from_rows(target)?)
 }
 
@@ -44,9 +48,15 @@ fn widths_and_counts_that_do_not_fit() {
 fn nan_and_infinity_are_named_with_their_place() {
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let error = domains(&[[1.0, 0.0], [0.0, value]], &["a", "b"], &[[1.0, 1.0]]).unwrap_err();
-        assert!(matches!(error, Error::NotFinite { domain: Domain::Source, row: 1, column: 1, .. }), "{error}");
+        assert!(
+            matches!(error, Error::NotFinite { domain: Domain::Source, row: 1, column: 1, .. }),
+            "{error}"
+        );
         let error = domains(&[[1.0, 0.0]], &["a"], &[[1.0, 1.0], [0.0, 2.0], [value, 0.0]]).unwrap_err();
-        assert!(matches!(error, Error::NotFinite { domain: Domain::Target, row: 2, column: 0, .. }), "{error}");
+        assert!(
+            matches!(error, Error::NotFinite { domain: Domain::Target, row: 2, column: 0, .. }),
+            "{error}"
+        );
     }
 }
 
@@ -72,12 +82,15 @@ fn a_single_column_and_fewer_rows_than_neighbours() {
 fn a_class_with_one_sample_and_a_class_that_no_target_gets() {
     let source = [[1.0, 0.0], [0.9, 0.1], [0.95, 0.0], [0.0, 1.0]];
     let labelling =
-        run(&source, &["a", "a", "a", "b"], &[[1.0, 0.05], [0.9, 0.0]], Parameters::new().neighbours(2)).unwrap();
+        run(&source, &["a", "a", "a", "b"], &[[1.0, 0.05], [0.9, 0.0]], Parameters::new().neighbours(2))
+            .unwrap();
     assert_eq!(labelling.pseudo_labels.labels(), [Some(0), Some(0)]);
     // No anchor for the class nobody was given.
     assert!(labelling.anchors.iter().all(|anchor| anchor.class == 0));
     assert_eq!(labelling.anchors.len(), 9);
-    assert!(labelling.warnings().iter().any(|w| w.to_string().contains("1 source classes got no target item: b")));
+    assert!(
+        labelling.warnings().iter().any(|w| w.to_string().contains("1 source classes got no target item: b"))
+    );
 }
 
 #[test]
@@ -123,7 +136,9 @@ fn zero_rows_are_isolated_and_poison_nothing() {
     let source = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]];
     let target = [[0.9, 0.1], [0.0, 0.0], [0.2, 0.9]];
     for similarity in [Similarity::Cosine, Similarity::Dot3] {
-        for parameters in [Parameters::new(), Parameters::new().full_graph(), Parameters::new().solver(Solver::Dense)] {
+        for parameters in
+            [Parameters::new(), Parameters::new().full_graph(), Parameters::new().solver(Solver::Dense)]
+        {
             let labelling =
                 run(&source, &["a", "b", "a"], &target, parameters.similarity(similarity)).unwrap();
             assert_eq!(labelling.pseudo_labels.labels(), [Some(0), None, Some(1)]);

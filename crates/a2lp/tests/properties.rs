@@ -2,7 +2,9 @@
 
 mod shifted;
 
-use a2lp::{AnchorMode, Domains, FeatureMatrix, Labels, Labelling, Parameters, Similarity, Solver, SourceNodes, label};
+use a2lp::{
+    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Parameters, Similarity, Solver, SourceNodes, label,
+};
 use shifted::Shifted;
 
 fn run(domains: Domains, parameters: Parameters) -> Labelling {
@@ -110,7 +112,11 @@ fn a_run_that_settles_can_stop_early() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     let shifted = Shifted::new(6, 400, 16, true, 9);
-    for parameters in [Parameters::new(), Parameters::new().rounds(3).full_graph(), Parameters::new().rounds(2).solver(Solver::Dense).source_nodes(SourceNodes::Centres)] {
+    for parameters in [
+        Parameters::new(),
+        Parameters::new().rounds(3).full_graph(),
+        Parameters::new().rounds(2).solver(Solver::Dense).source_nodes(SourceNodes::Centres),
+    ] {
         let one = run(shifted.domains(), parameters.clone().threads(1));
         for threads in [2, 3, 8] {
             let other = run(shifted.domains(), parameters.clone().threads(threads));
@@ -125,7 +131,8 @@ fn probabilities_sum_to_one_and_confidence_stays_in_range() {
     for (similarity, signed) in
         [(Similarity::Cosine, true), (Similarity::Gaussian { sigma2: 2.0 }, true), (Similarity::Dot3, false)]
     {
-        let labelling = run(Shifted::new(5, 20, 8, signed, 10).domains(), Parameters::new().similarity(similarity));
+        let labelling =
+            run(Shifted::new(5, 20, 8, signed, 10).domains(), Parameters::new().similarity(similarity));
         for item in 0..labelling.pseudo_labels.len() {
             let sum: f32 = labelling.pseudo_labels.probabilities(item).iter().sum();
             assert!((sum - 1.0).abs() < 1e-6);
@@ -158,7 +165,9 @@ fn the_full_graph_equals_a_list_of_everything() {
 #[test]
 fn a_class_without_source_rows_is_never_predicted() {
     let shifted = Shifted::new(3, 10, 6, true, 12);
-    let classes = a2lp::Classes::new(vec!["ghost".into(), "class 0".into(), "class 1".into(), "class 2".into()]).unwrap();
+    let classes =
+        a2lp::Classes::new(vec!["ghost".into(), "class 0".into(), "class 1".into(), "class 2".into()])
+            .unwrap();
     let domains = Domains::new(
         FeatureMatrix::from_rows(&shifted.source).unwrap(),
         Labels::within(classes, &shifted.source_labels).unwrap(),

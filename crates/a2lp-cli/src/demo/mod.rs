@@ -48,7 +48,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
         results.push(measure(&source, &target, args.threads)?);
     }
 
-    let columns: [(&str, fn(&Result) -> f64); 4] = [
+    type Accuracy = fn(&Result) -> f64;
+    let columns: [(&str, Accuracy); 4] = [
         ("nearest neighbour", |r| r.nearest_neighbour),
         ("nearest centre", |r| r.nearest_centre),
         ("label propagation", Result::lp),
@@ -60,12 +61,18 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
         .iter()
         .zip(&results)
         .map(|(seed, result)| {
-            std::iter::once(format!("seed {seed}")).chain(columns.iter().map(|(_, of)| percent(of(result)))).collect()
+            std::iter::once(format!("seed {seed}"))
+                .chain(columns.iter().map(|(_, of)| percent(of(result))))
+                .collect()
         })
         .collect();
     if results.len() > 1 {
-        let mean = |of: fn(&Result) -> f64| results.iter().map(of).sum::<f64>() / results.len() as f64;
-        rows.push(std::iter::once("mean".to_string()).chain(columns.iter().map(|(_, of)| percent(mean(*of)))).collect());
+        let mean = |of: Accuracy| results.iter().map(of).sum::<f64>() / results.len() as f64;
+        rows.push(
+            std::iter::once("mean".to_string())
+                .chain(columns.iter().map(|(_, of)| percent(mean(*of))))
+                .collect(),
+        );
     }
     writeln!(out, "{}", render(&header, &rows))?;
     let first = &results[0];
@@ -84,7 +91,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
 }
 
 fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::Result<Result> {
-    let domains = Domains::new(source.features.clone(), Labels::new(&source.labels), target.features.clone())?;
+    let domains =
+        Domains::new(source.features.clone(), Labels::new(&source.labels), target.features.clone())?;
     let truth = TargetTruth::new(domains.source_labels().classes(), &target.labels);
     let nearest_neighbour = truth.score(&baselines::nearest_neighbour(&domains))?.accuracy;
     let nearest_centre = truth.score(&baselines::nearest_centre(&domains))?.accuracy;
@@ -118,9 +126,12 @@ fn save(args: &DemoArgs, source: &DemoDomain, target: &DemoDomain, result: &Resu
 fn write_files(dir: &Path, source: &DemoDomain, target: &DemoDomain, result: &Result) -> anyhow::Result<()> {
     let arrays = |domain: &DemoDomain| {
         let f = &domain.features;
-        ArrayFile::new()
-            .matrix("features", f.rows(), f.columns(), f.values())
-            .images("images", f.rows(), SIDE, &domain.images)
+        ArrayFile::new().matrix("features", f.rows(), f.columns(), f.values()).images(
+            "images",
+            f.rows(),
+            SIDE,
+            &domain.images,
+        )
     };
     arrays(source).strings("labels", &source.labels).write(&dir.join("source.npz"), true)?;
     let ids: Vec<String> = (0..target.labels.len()).map(|at| format!("drawing-{at:05}")).collect();
@@ -139,7 +150,10 @@ fn adopt(args: &DemoArgs, scratch: &Path) -> anyhow::Result<()> {
         let new = entry?.path();
         let old = args.out.join(new.file_name().unwrap_or_default());
         if old.exists() && !args.force && std::fs::read(&old)? != std::fs::read(&new)? {
-            bail!("{} is from a different demo; pass --force to replace it or --out for another folder", old.display());
+            bail!(
+                "{} is from a different demo; pass --force to replace it or --out for another folder",
+                old.display()
+            );
         }
         moves.push((new, old));
     }

@@ -18,9 +18,7 @@ pub(super) fn draw(
 <rect width="860" height="300" rx="8" fill="#ffffff"/>
 "##,
     );
-    for (y, title, domain) in
-        [(34, "source: labelled", source), (174, "target: to be labelled", target)]
-    {
+    for (y, title, domain) in [(34, "source: labelled", source), (174, "target: to be labelled", target)] {
         let sheet = contact_sheet(domain)?;
         svg += &format!(
             r##"<text x="20" y="{}" fill="#333">{title}</text>
@@ -64,7 +62,7 @@ pub(super) fn draw(
         r##"<line x1="{left}" x2="{right}" y1="{0:.1}" y2="{0:.1}" stroke="#888" stroke-dasharray="5 4"/><text x="{right}" y="{1:.1}" fill="#555" text-anchor="end">nearest neighbour {2:.1} %</text>
 "##,
         y(nearest_neighbour),
-        y(nearest_neighbour) - 6.0,
+        y(nearest_neighbour) + 16.0,
         100.0 * nearest_neighbour
     );
     let points: Vec<String> =
@@ -86,7 +84,7 @@ pub(super) fn draw(
             x(0) + 10.0,
             y(lp) + 16.0,
             100.0 * lp,
-            y(last) - 10.0,
+            y(last) + 22.0,
             100.0 * last
         );
     }

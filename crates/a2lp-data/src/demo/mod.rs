@@ -100,11 +100,18 @@ fn draw_one(style: &Style, digit: usize, rng: &mut impl Rng) -> Vec<u8> {
     let stretch = [1.0 + style.stretch * normal(rng), 1.0 + style.stretch * normal(rng)];
     let shift = [style.shift * normal(rng), style.shift * normal(rng)];
     let warps: Vec<[f32; 3]> = (0..2)
-        .map(|_| [style.warp * normal(rng), rng.random_range(0.6..1.4), rng.random_range(0.0..std::f32::consts::TAU)])
+        .map(|_| {
+            [
+                style.warp * normal(rng),
+                rng.random_range(0.6..1.4),
+                rng.random_range(0.0..std::f32::consts::TAU),
+            ]
+        })
         .collect();
     let thickness = (style.thickness.0 + style.thickness.1 * normal(rng)).max(1.0);
     let place = |[x, y]: [f32; 2]| {
-        let wave = |t: f32, [size, rate, phase]: [f32; 3]| size * (std::f32::consts::TAU * rate * t + phase).sin();
+        let wave =
+            |t: f32, [size, rate, phase]: [f32; 3]| size * (std::f32::consts::TAU * rate * t + phase).sin();
         let (x, y) = (x - 0.5 + wave(y, warps[0]), y - 0.5 + wave(x, warps[1]));
         // Slant as handwriting has it: the top leans to the right.
         let (x, y) = ((x - slant * y) * stretch[0], y * stretch[1]);

@@ -25,8 +25,7 @@ pub(crate) fn full_graph<'v>(
     similarity: Similarity,
 ) -> Result<Affinity<'v>, Error> {
     let mut graph = FullGraph { parts: [base, anchors], stored: None };
-    let implicit =
-        similarity == Similarity::Cosine && base.is_non_negative() && anchors.is_non_negative();
+    let implicit = similarity == Similarity::Cosine && base.is_non_negative() && anchors.is_non_negative();
     let degrees: Vec<f64>;
     if implicit {
         // dᵢ = 2(vᵢ·Σⱼvⱼ − vᵢ·vᵢ)
@@ -47,7 +46,8 @@ pub(crate) fn full_graph<'v>(
             .collect();
     } else {
         let weights = graph.all_weights(similarity)?;
-        degrees = weights.par_chunks(graph.nodes()).map(|row| row.iter().map(|&w| f64::from(w)).sum()).collect();
+        degrees =
+            weights.par_chunks(graph.nodes()).map(|row| row.iter().map(|&w| f64::from(w)).sum()).collect();
         graph.stored = Some(weights);
     }
     if let Some(node) = degrees.iter().position(|d| !d.is_finite()) {
@@ -93,7 +93,9 @@ impl FullGraph<'_> {
                 weights.par_chunks_mut(nodes).enumerate().for_each_init(Vec::new, |tile, (i, row)| {
                     score_tile(similarity.chain(), self.vector(i), &packed, tile);
                     let start = first_column + columns.start;
-                    for (j, (weight, &accumulated)) in (start..).zip(row[start..].iter_mut().zip(&tile[..columns.len()])) {
+                    for (j, (weight, &accumulated)) in
+                        (start..).zip(row[start..].iter_mut().zip(&tile[..columns.len()]))
+                    {
                         let score = similarity.score(accumulated);
                         if i != j && score > similarity.floor() {
                             *weight = 2.0 * similarity.weight(score);
@@ -111,7 +113,13 @@ impl FullGraph<'_> {
         for j in (0..self.nodes()).filter(|&j| j != node) {
             let weight = match &self.stored {
                 Some(weights) => weights[node * self.nodes() + j],
-                None => (2.0 * v.iter().zip(self.vector(j)).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>()) as f32,
+                None => {
+                    (2.0 * v
+                        .iter()
+                        .zip(self.vector(j))
+                        .map(|(&a, &b)| f64::from(a) * f64::from(b))
+                        .sum::<f64>()) as f32
+                }
             };
             if weight > 0.0 {
                 row.push((j as u32, weight));
@@ -130,7 +138,8 @@ impl FullGraph<'_> {
             let start = task * COLUMNS_PER_TASK;
             for node in 0..self.nodes() {
                 let v = &self.vector(node)[start..][..products.len() / W];
-                let x: [f64; W] = std::array::from_fn(|c| f64::from(scale[node]) * f64::from(x[node * W + c]));
+                let x: [f64; W] =
+                    std::array::from_fn(|c| f64::from(scale[node]) * f64::from(x[node * W + c]));
                 for (sum, &v) in products.chunks_exact_mut(W).zip(v) {
                     if v != 0.0 {
                         for c in 0..W {

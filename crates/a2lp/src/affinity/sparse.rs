@@ -60,7 +60,8 @@ pub(crate) fn symmetrise(lists: &NeighbourLists, similarity: Similarity) -> Resu
         let mut at = 0;
         for i in first..nodes.min(first + ROWS_PER_TASK) {
             for _ in starts[i]..starts[i + 1] {
-                values[at] = (f64::from(values[at]) / (degrees[i] * degrees[columns[at] as usize]).sqrt()) as f32;
+                values[at] =
+                    (f64::from(values[at]) / (degrees[i] * degrees[columns[at] as usize]).sqrt()) as f32;
                 at += 1;
             }
         }

@@ -47,9 +47,22 @@ pub(crate) fn find_neighbours(
             for (chunk, start) in (0..columns.end).step_by(ROWS).enumerate() {
                 let range = start..columns.end.min(start + ROWS);
                 score_tile(similarity.chain(), features.block(range.clone()), packed, tile);
-                offer_both(tile, packed.stride(), &range, &columns, similarity, &candidates[chunk], &mut column_best);
+                offer_both(
+                    tile,
+                    packed.stride(),
+                    &range,
+                    &columns,
+                    similarity,
+                    &candidates[chunk],
+                    &mut column_best,
+                );
                 let pairs = (range.len() * columns.len()) as u64;
-                tell(observer, Stage::Neighbours, done.fetch_add(pairs, Ordering::Relaxed).min(total), total)?;
+                tell(
+                    observer,
+                    Stage::Neighbours,
+                    done.fetch_add(pairs, Ordering::Relaxed).min(total),
+                    total,
+                )?;
             }
             for (best, column) in column_best.into_iter().zip(columns) {
                 let mut rows = lock(&candidates[column / ROWS]);
@@ -82,7 +95,8 @@ fn offer_both(
     let floor = similarity.floor();
     let mut thresholds: Vec<f32> = column_best.iter().map(BestOf::threshold).collect();
     let mut row_candidates = lock(row_candidates);
-    for ((row, line), row_best) in rows.clone().zip(tile.chunks_exact(stride)).zip(row_candidates.iter_mut()) {
+    for ((row, line), row_best) in rows.clone().zip(tile.chunks_exact(stride)).zip(row_candidates.iter_mut())
+    {
         let first = (row + 1).saturating_sub(columns.start);
         for (j, &accumulated) in line.iter().enumerate().take(columns.len()).skip(first) {
             let score = similarity.score(accumulated);

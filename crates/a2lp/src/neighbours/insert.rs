@@ -29,7 +29,8 @@ pub(crate) fn insert_nodes(
         .map_init(Vec::new, |tile, (task, lists)| {
             let mut nearest = vec![BestOf::new(k, similarity.floor()); anchors.rows() - first_new];
             let start = task * ROWS_PER_TASK;
-            let (in_base, in_anchors) = lists.split_at_mut(base.rows().saturating_sub(start).min(lists.len()));
+            let (in_base, in_anchors) =
+                lists.split_at_mut(base.rows().saturating_sub(start).min(lists.len()));
             for (matrix, node, row, lists) in [
                 (base, start, start, in_base),
                 (anchors, start.max(base.rows()), start.max(base.rows()) - base.rows(), in_anchors),

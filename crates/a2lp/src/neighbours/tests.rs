@@ -54,14 +54,20 @@ const SIMILARITIES: [Similarity; 3] =
 
 #[test]
 fn exact_search_equals_the_double_loop() {
-    for (rows, columns, k) in [(1, 3, 2), (2, 1, 1), (30, 5, 40), (150, 8, 7), (700, 33, 20), (1300, 300, 100)] {
+    for (rows, columns, k) in
+        [(1, 3, 2), (2, 1, 1), (30, 5, 40), (150, 8, 7), (700, 33, 20), (1300, 300, 100)]
+    {
         let mut matrix = features(rows, columns, rows as u64);
         for similarity in SIMILARITIES {
             if similarity == Similarity::Cosine {
                 matrix.normalise_rows();
             }
             let found = find_neighbours(&matrix, k, similarity, &()).unwrap();
-            assert_eq!(as_pairs(&found), naive(&matrix, k, similarity), "{rows}x{columns}, k {k}, {similarity:?}");
+            assert_eq!(
+                as_pairs(&found),
+                naive(&matrix, k, similarity),
+                "{rows}x{columns}, k {k}, {similarity:?}"
+            );
         }
     }
 }

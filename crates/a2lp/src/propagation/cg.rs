@@ -72,18 +72,22 @@ impl System<'_, '_> {
         let mut q = vec![0f32; nodes * W];
         let mut r = vec![0f32; nodes * W];
         self.multiply::<W>(&p, &mut q);
-        let mut rr = sum_chunks::<W>(r.par_chunks_mut(ROWS_PER_TASK * W).zip(q.par_chunks(ROWS_PER_TASK * W)).enumerate().map(
-            |(task, (r, q))| {
-                let mut sum = [0f64; W];
-                for (node, (r, q)) in (task * ROWS_PER_TASK..).zip(r.chunks_exact_mut(W).zip(q.chunks_exact(W))) {
-                    for c in 0..width {
-                        r[c] = self.labels.entry(node, self.panel.start + c) - q[c];
-                        sum[c] += f64::from(r[c]) * f64::from(r[c]);
+        let mut rr = sum_chunks::<W>(
+            r.par_chunks_mut(ROWS_PER_TASK * W).zip(q.par_chunks(ROWS_PER_TASK * W)).enumerate().map(
+                |(task, (r, q))| {
+                    let mut sum = [0f64; W];
+                    for (node, (r, q)) in
+                        (task * ROWS_PER_TASK..).zip(r.chunks_exact_mut(W).zip(q.chunks_exact(W)))
+                    {
+                        for c in 0..width {
+                            r[c] = self.labels.entry(node, self.panel.start + c) - q[c];
+                            sum[c] += f64::from(r[c]) * f64::from(r[c]);
+                        }
                     }
-                }
-                sum
-            },
-        ));
+                    sum
+                },
+            ),
+        );
         p.copy_from_slice(&r);
 
         let mut active: Vec<bool> = (0..W).map(|c| c < width && rr[c].sqrt() > target[c]).collect();
@@ -91,9 +95,8 @@ impl System<'_, '_> {
         while iterations < max_iterations && active.contains(&true) {
             iterations += 1;
             let pq = self.multiply::<W>(&p, &mut q);
-            let step: [f32; W] = std::array::from_fn(|c| {
-                if active[c] && pq[c] > 0.0 { (rr[c] / pq[c]) as f32 } else { 0.0 }
-            });
+            let step: [f32; W] =
+                std::array::from_fn(|c| if active[c] && pq[c] > 0.0 { (rr[c] / pq[c]) as f32 } else { 0.0 });
             let new_rr = sum_chunks::<W>(
                 f.par_chunks_mut(ROWS_PER_TASK * self.classes)
                     .zip(r.par_chunks_mut(ROWS_PER_TASK * W))
@@ -114,7 +117,9 @@ impl System<'_, '_> {
                     }),
             );
             let keep: [f32; W] =
-                std::array::from_fn(|c| if active[c] && rr[c] > 0.0 { (new_rr[c] / rr[c]) as f32 } else { 0.0 });
+                std::array::from_fn(
+                    |c| if active[c] && rr[c] > 0.0 { (new_rr[c] / rr[c]) as f32 } else { 0.0 },
+                );
             p.par_chunks_mut(ROWS_PER_TASK * W).zip(r.par_chunks(ROWS_PER_TASK * W)).for_each(|(p, r)| {
                 for (p, r) in p.chunks_exact_mut(W).zip(r.chunks_exact(W)) {
                     for c in 0..W {

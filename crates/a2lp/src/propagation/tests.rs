@@ -21,7 +21,13 @@ fn graph(nodes: usize, edges: &[(usize, usize, f32)]) -> Affinity<'static> {
 }
 
 /// (I − αS)⁻¹Y by Gauss–Jordan elimination on the definition, in f64.
-fn closed_form(nodes: usize, edges: &[(usize, usize, f32)], labels: &[Option<ClassId>], classes: usize, alpha: f64) -> Vec<Vec<f64>> {
+fn closed_form(
+    nodes: usize,
+    edges: &[(usize, usize, f32)],
+    labels: &[Option<ClassId>],
+    classes: usize,
+    alpha: f64,
+) -> Vec<Vec<f64>> {
     let mut a = vec![vec![0f64; nodes]; nodes];
     for &(i, j, w) in edges {
         a[i][j] += f64::from(w);
@@ -41,7 +47,9 @@ fn closed_form(nodes: usize, edges: &[(usize, usize, f32)], labels: &[Option<Cla
         })
         .collect();
     for pivot in 0..nodes {
-        let best = (pivot..nodes).max_by(|&i, &j| system[i][pivot].abs().total_cmp(&system[j][pivot].abs())).unwrap();
+        let best = (pivot..nodes)
+            .max_by(|&i, &j| system[i][pivot].abs().total_cmp(&system[j][pivot].abs()))
+            .unwrap();
         system.swap(pivot, best);
         let head = system[pivot].clone();
         for (i, row) in system.iter_mut().enumerate() {
@@ -56,7 +64,12 @@ fn closed_form(nodes: usize, edges: &[(usize, usize, f32)], labels: &[Option<Cla
     system.into_iter().map(|row| row[nodes..].to_vec()).collect()
 }
 
-fn solve(affinity: &Affinity<'_>, labels: &[Option<ClassId>], classes: usize, parameters: Parameters) -> (SoftLabels, Solve) {
+fn solve(
+    affinity: &Affinity<'_>,
+    labels: &[Option<ClassId>],
+    classes: usize,
+    parameters: Parameters,
+) -> (SoftLabels, Solve) {
     let parameters = parameters.check().unwrap();
     let mut soft = SoftLabels::new(classes);
     let matrix = LabelMatrix::new(labels, classes, LabelWeight::None);
@@ -99,7 +112,10 @@ fn both_solvers_agree_with_the_closed_form_on_random_graphs() {
             for i in 0..nodes {
                 for c in 0..classes {
                     let difference = (f64::from(soft.row(i)[c]) - want[i][c]).abs();
-                    assert!(difference <= 1e-5 * largest, "case {case}, {solver:?}, ({i},{c}): {difference:e}");
+                    assert!(
+                        difference <= 1e-5 * largest,
+                        "case {case}, {solver:?}, ({i},{c}): {difference:e}"
+                    );
                 }
             }
         }
@@ -115,13 +131,15 @@ fn with_one_labelled_node_per_class_confidences_agree_everywhere() {
         let nodes = classes + rng.random_range(20..150);
         let alpha = [0.3, 0.5, 0.75, 0.9, 0.95][case % 5];
         let edges = random_graph(&mut rng, nodes);
-        let labels: Vec<Option<ClassId>> = (0..nodes).map(|i| (i < classes).then_some(i as ClassId)).collect();
+        let labels: Vec<Option<ClassId>> =
+            (0..nodes).map(|i| (i < classes).then_some(i as ClassId)).collect();
         let affinity = graph(nodes, &edges);
         let want = closed_form(nodes, &edges, &labels, classes, alpha);
         let (soft, solve) = solve(&affinity, &labels, classes, Parameters::new().alpha(alpha));
         refined += solve.refinements;
         let reached = affinity.reached(&labels);
-        let pseudo = crate::PseudoLabels::read(&soft, classes, nodes - classes, &reached, &vec![true; classes]);
+        let pseudo =
+            crate::PseudoLabels::read(&soft, classes, nodes - classes, &reached, &vec![true; classes]);
         for (item, want) in want[classes..].iter().enumerate() {
             // Below 1e-11 the f64 elimination itself has few digits left.
             if !reached[classes + item] || want.iter().all(|v| *v < 1e-11) {
@@ -131,7 +149,10 @@ fn with_one_labelled_node_per_class_confidences_agree_everywhere() {
             let p: Vec<f32> = want.iter().map(|v| (v / sum) as f32).collect();
             let w = crate::pseudo_labels::entropy_weight(&p, classes);
             let got = pseudo.confidence()[item];
-            assert!((got - w).abs() <= 1e-3, "case {case}, alpha {alpha}, item {item}: {got} against {w}, F {want:?}");
+            assert!(
+                (got - w).abs() <= 1e-3,
+                "case {case}, alpha {alpha}, item {item}: {got} against {w}, F {want:?}"
+            );
         }
     }
     assert!(refined > 0, "no case needed refinement, so nothing was shown");
@@ -154,7 +175,8 @@ fn far_down_a_chain_nodes_are_weak_not_certain() {
     // Labels at both ends of a chain; in the middle both have faded below what any solver can tell from 0.
     let nodes = 201;
     let edges: Vec<(usize, usize, f32)> = (0..nodes - 1).map(|i| (i, i + 1, 1.0)).collect();
-    let labels: Vec<_> = (0..nodes).map(|i| [(0, 0), (nodes - 1, 1)].iter().find(|e| e.0 == i).map(|e| e.1)).collect();
+    let labels: Vec<_> =
+        (0..nodes).map(|i| [(0, 0), (nodes - 1, 1)].iter().find(|e| e.0 == i).map(|e| e.1)).collect();
     for solver in [Solver::Cg, Solver::Dense] {
         let affinity = graph(nodes, &edges);
         let (soft, _) = solve(&affinity, &labels, 2, Parameters::new().alpha(0.5).solver(solver));
@@ -169,7 +191,10 @@ fn far_down_a_chain_nodes_are_weak_not_certain() {
         }
         // Nothing is called certain of the wrong end.
         for i in 0..100 {
-            assert!(pseudo.status()[i] == crate::Status::Weak || pseudo.labels()[i] == Some(0), "{solver:?}: {i}");
+            assert!(
+                pseudo.status()[i] == crate::Status::Weak || pseudo.labels()[i] == Some(0),
+                "{solver:?}: {i}"
+            );
         }
     }
 }
@@ -262,7 +287,11 @@ fn ideal_clusters() -> impl Strategy<Value = (Vec<ClassId>, Vec<bool>, Vec<(usiz
 }
 
 /// Correct labels among the unlabelled nodes (eq. 5), and the label of each node.
-fn accuracy(truth: &[ClassId], labelled: &[bool], edges: &[(usize, usize, f32)]) -> (usize, Vec<Option<ClassId>>) {
+fn accuracy(
+    truth: &[ClassId],
+    labelled: &[bool],
+    edges: &[(usize, usize, f32)],
+) -> (usize, Vec<Option<ClassId>>) {
     let classes = 4;
     let labels: Vec<Option<ClassId>> = truth.iter().zip(labelled).map(|(&t, &l)| l.then_some(t)).collect();
     let affinity = graph(truth.len(), edges);

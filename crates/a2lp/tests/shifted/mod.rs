@@ -16,7 +16,8 @@ impl Shifted {
     pub(crate) fn new(classes: usize, per_class: usize, columns: usize, signed: bool, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let low = if signed { -1.0f32 } else { 0.0 };
-        let mut draw = |scale: f32| -> Vec<f32> { (0..columns).map(|_| scale * rng.random_range(low..1.0)).collect() };
+        let mut draw =
+            |scale: f32| -> Vec<f32> { (0..columns).map(|_| scale * rng.random_range(low..1.0)).collect() };
         let centres: Vec<Vec<f32>> = (0..classes).map(|_| draw(1.0)).collect();
         let step = draw(0.3);
         let mut make = |shift: f32| {
