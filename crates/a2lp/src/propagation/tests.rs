@@ -8,8 +8,11 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+/// From, to, weight.
+type Edge = (usize, usize, f32);
+
 /// A graph from directed weighted edges. Weights are taken as they are.
-fn graph(nodes: usize, edges: &[(usize, usize, f32)]) -> Affinity<'static> {
+fn graph(nodes: usize, edges: &[Edge]) -> Affinity<'static> {
     let mut lists = NeighbourLists::new();
     for i in 0..nodes {
         let mut list: Vec<Ranked> =
@@ -23,7 +26,7 @@ fn graph(nodes: usize, edges: &[(usize, usize, f32)]) -> Affinity<'static> {
 /// (I − αS)⁻¹Y by Gauss–Jordan elimination on the definition, in f64.
 fn closed_form(
     nodes: usize,
-    edges: &[(usize, usize, f32)],
+    edges: &[Edge],
     labels: &[Option<ClassId>],
     classes: usize,
     alpha: f64,
@@ -79,7 +82,7 @@ fn solve(
 }
 
 /// A random graph of `nodes` with a few out-edges each, and labels for the first nodes.
-fn random_graph(rng: &mut ChaCha8Rng, nodes: usize) -> Vec<(usize, usize, f32)> {
+fn random_graph(rng: &mut ChaCha8Rng, nodes: usize) -> Vec<Edge> {
     let k = rng.random_range(1..6);
     let mut edges = Vec::new();
     for i in 0..nodes {
@@ -160,7 +163,7 @@ fn with_one_labelled_node_per_class_confidences_agree_everywhere() {
 
 #[test]
 fn two_disconnected_pairs() {
-    // SPEC golden number: F = (4/3, 2/3, 0, 0); the second pair is unreached.
+    // By hand: F = (4/3, 2/3, 0, 0); the second pair is unreached.
     let affinity = graph(4, &[(0, 1, 0.7), (2, 3, 0.4)]);
     let labels = [Some(0), None, None, None];
     let (soft, _) = solve(&affinity, &labels, 1, Parameters::new());
@@ -174,7 +177,7 @@ fn two_disconnected_pairs() {
 fn far_down_a_chain_nodes_are_weak_not_certain() {
     // Labels at both ends of a chain; in the middle both have faded below what any solver can tell from 0.
     let nodes = 201;
-    let edges: Vec<(usize, usize, f32)> = (0..nodes - 1).map(|i| (i, i + 1, 1.0)).collect();
+    let edges: Vec<Edge> = (0..nodes - 1).map(|i| (i, i + 1, 1.0)).collect();
     let labels: Vec<_> =
         (0..nodes).map(|i| [(0, 0), (nodes - 1, 1)].iter().find(|e| e.0 == i).map(|e| e.1)).collect();
     for solver in [Solver::Cg, Solver::Dense] {
@@ -268,13 +271,13 @@ fn above_one_the_dense_solver_answers() {
 }
 
 /// Under the ideal cluster assumption (edges only within a class): a graph, its classes, who is labelled.
-fn ideal_clusters() -> impl Strategy<Value = (Vec<ClassId>, Vec<bool>, Vec<(usize, usize, f32)>)> {
+fn ideal_clusters() -> impl Strategy<Value = (Vec<ClassId>, Vec<bool>, Vec<Edge>)> {
     (6usize..24, 2u32..4).prop_flat_map(|(nodes, classes)| {
         let truth = proptest::collection::vec(0..classes, nodes);
         let labelled = proptest::collection::vec(proptest::bool::weighted(0.25), nodes);
         let edges = proptest::collection::vec((0..nodes, 0..nodes, 0.1f32..1.0), 0..nodes * 2);
         (truth, labelled, edges).prop_map(|(truth, labelled, edges)| {
-            let mut kept: Vec<(usize, usize, f32)> = Vec::new();
+            let mut kept: Vec<Edge> = Vec::new();
             for (i, j, w) in edges {
                 let known = kept.iter().any(|e| (e.0, e.1) == (i, j) || (e.0, e.1) == (j, i));
                 if i != j && truth[i] == truth[j] && !known {
@@ -287,11 +290,7 @@ fn ideal_clusters() -> impl Strategy<Value = (Vec<ClassId>, Vec<bool>, Vec<(usiz
 }
 
 /// Correct labels among the unlabelled nodes (eq. 5), and the label of each node.
-fn accuracy(
-    truth: &[ClassId],
-    labelled: &[bool],
-    edges: &[(usize, usize, f32)],
-) -> (usize, Vec<Option<ClassId>>) {
+fn accuracy(truth: &[ClassId], labelled: &[bool], edges: &[Edge]) -> (usize, Vec<Option<ClassId>>) {
     let classes = 4;
     let labels: Vec<Option<ClassId>> = truth.iter().zip(labelled).map(|(&t, &l)| l.then_some(t)).collect();
     let affinity = graph(truth.len(), edges);
