@@ -1,7 +1,7 @@
 //! What one would do without a graph: the answers to beat.
 
 use crate::features::{Domains, FeatureMatrix, ROWS_PER_TASK};
-use crate::kernels::{PackedRows, score_tile};
+use crate::kernels::{PackedRows, ScoreTile};
 use crate::labels::ClassId;
 use crate::neighbours::Ranked;
 use crate::parameters::Similarity;
@@ -32,14 +32,14 @@ fn nearest(features: &FeatureMatrix, labelled: usize, classes: &[ClassId]) -> Ve
     let mut packed = PackedRows::new();
     for start in (0..labelled).step_by(ROWS_PER_TASK) {
         packed.pack(features.block(start..labelled.min(start + ROWS_PER_TASK)), features.columns());
-        best.par_chunks_mut(64).enumerate().for_each_init(Vec::new, |tile, (task, best)| {
+        best.par_chunks_mut(64).enumerate().for_each_init(ScoreTile::new, |tile, (task, best)| {
             let first = labelled + task * 64;
-            score_tile(similarity.chain(), features.block(first..first + best.len()), &packed, tile);
-            for (best, line) in best.iter_mut().zip(tile.chunks_exact(packed.stride())) {
-                for (node, &score) in (start..labelled.min(start + ROWS_PER_TASK)).zip(line) {
-                    if score > similarity.floor() {
-                        *best = (*best).max(Ranked::new(score, node as u32));
-                    }
+            tile.score(similarity.chain(), features.block(first..first + best.len()), &packed);
+            for (row, at, scores) in tile.segments() {
+                for (node, &score) in
+                    (start + at..).zip(scores).filter(|(_, score)| **score > similarity.floor())
+                {
+                    best[row] = best[row].max(Ranked::new(score, node as u32));
                 }
             }
         });

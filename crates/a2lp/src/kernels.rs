@@ -36,15 +36,16 @@ impl Chain {
 }
 
 /// Columns handled before moving on: a panel of this depth stays in the first-level cache.
-const DEPTH: usize = 256;
+const DEPTH: usize = 128;
 
-/// Most rows a register tile takes at once (MR).
-const MAX_HEIGHT: usize = 12;
+/// Distance between the rows of a stretch: one line more than DEPTH, so that rows do not share cache sets.
+const STRETCH: usize = DEPTH + 16;
 
-/// One call of a register tile: `height` rows against one panel, over `depth` columns.
+/// One call of a register tile: up to MR rows against one panel, over `depth` columns.
 struct RegisterTile<'a> {
-    /// Rows past the last live one repeat it; their results are not stored.
-    rows: [&'a [f32]; MAX_HEIGHT],
+    /// As many rows as the tile is high, STRETCH apart.
+    rows: &'a [f32],
+    /// Rows whose results are wanted; those of the others are not stored.
     live: usize,
     panel: &'a [f32],
     depth: usize,
@@ -52,16 +53,16 @@ struct RegisterTile<'a> {
     resume: bool,
 }
 
-/// A register tile and its shape. `run` requires the instruction set the tile was chosen for,
-/// `depth` values behind every row, `depth · width` in the panel, and `live` output rows of `width`.
+/// A register tile and its shape. Its functions require the instruction set they were written for, `height` rows,
+/// `depth` ≤ STRETCH, `depth · width` values in the panel, and `live · width` in the output.
 #[derive(Clone, Copy)]
 struct Kernel {
     /// Rows of a tile (MR).
     height: usize,
     /// Columns of a tile (NR): packed rows are interleaved in panels this wide.
     width: usize,
-    product: unsafe fn(RegisterTile<'_>, out: &mut [f32], stride: usize),
-    squared_distance: unsafe fn(RegisterTile<'_>, out: &mut [f32], stride: usize),
+    product: unsafe fn(RegisterTile<'_>, out: &mut [f32]),
+    squared_distance: unsafe fn(RegisterTile<'_>, out: &mut [f32]),
 }
 
 const PORTABLE: Kernel =
@@ -91,12 +92,35 @@ fn available() -> Vec<Kernel> {
     kernels
 }
 
-/// A block of rows laid out for [`score_tile`]: panels of NR rows, interleaved column by column.
+/// A block of rows laid out for [`ScoreTile`]: panels of NR rows, interleaved column by column.
 pub(crate) struct PackedRows {
     kernel: Kernel,
-    values: Vec<f32>,
+    values: Vec<CacheLine>,
     rows: usize,
     columns: usize,
+}
+
+/// Panels start on a cache line, so that no vector straddles two.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct CacheLine([f32; 16]);
+
+/// The floats of some cache lines.
+fn floats(lines: &[CacheLine]) -> &[f32] {
+    // SAFETY: a `CacheLine` is exactly 16 floats without padding.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * 16)
+    }
+}
+
+/// The same, to be written.
+fn floats_mut(lines: &mut [CacheLine]) -> &mut [f32] {
+    // SAFETY: as above, and any 16 floats make a `CacheLine`.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * 16)
+    }
 }
 
 impl PackedRows {
@@ -114,11 +138,12 @@ impl PackedRows {
         self.rows = source.len().checked_div(columns).unwrap_or(0);
         self.columns = columns;
         self.values.clear();
-        self.values.resize(self.stride() * columns, 0.0);
+        self.values.resize((self.stride() * columns).div_ceil(16), CacheLine([0.0; 16]));
         if columns == 0 {
             return;
         }
-        for (panel, rows) in self.values.chunks_exact_mut(width * columns).zip(source.chunks(width * columns))
+        for (panel, rows) in
+            floats_mut(&mut self.values).chunks_exact_mut(width * columns).zip(source.chunks(width * columns))
         {
             for (lane, row) in rows.chunks_exact(columns).enumerate() {
                 for (slot, &value) in panel[lane..].iter_mut().step_by(width).zip(row) {
@@ -128,53 +153,166 @@ impl PackedRows {
         }
     }
 
-    /// Distance between the starts of two rows in the output of [`score_tile`].
-    pub(crate) fn stride(&self) -> usize {
+    /// The panels, one after the other.
+    fn panels(&self) -> impl Iterator<Item = &[f32]> {
+        let count = self.stride() / self.kernel.width;
+        floats(&self.values).chunks_exact(self.kernel.width * self.columns).take(count)
+    }
+
+    /// Rows with padding.
+    fn stride(&self) -> usize {
         self.rows.next_multiple_of(self.kernel.width)
     }
 }
 
-/// Scores of every row in `a` (row-major, as wide as the packed rows) against every packed row:
-/// `out[i * packed.stride() + j]`. Entries past the last packed row are meaningless.
-pub(crate) fn score_tile(chain: Chain, a: &[f32], packed: &PackedRows, out: &mut Vec<f32>) {
-    let (columns, stride, kernel) = (packed.columns, packed.stride(), packed.kernel);
-    let rows = a.len().checked_div(columns).unwrap_or(0);
-    out.resize(rows * stride, 0.0);
-    let run = match chain {
-        Chain::Product => kernel.product,
-        Chain::SquaredDistance => kernel.squared_distance,
-    };
-    for start in (0..columns).step_by(DEPTH) {
-        let depth = DEPTH.min(columns - start);
-        for (p, panel) in packed.values.chunks_exact(kernel.width * columns).enumerate() {
-            let panel = &panel[start * kernel.width..][..depth * kernel.width];
-            for top in (0..rows).step_by(kernel.height) {
-                let live = kernel.height.min(rows - top);
-                let lines = std::array::from_fn(|i| &a[(top + i.min(live - 1)) * columns + start..][..depth]);
-                let tile = RegisterTile { rows: lines, live, panel, depth, resume: start > 0 };
-                let corner = &mut out[top * stride + p * kernel.width..];
-                assert!(corner.len() >= (live - 1) * stride + kernel.width);
-                // SAFETY: `available` offers a kernel only after finding its features on this CPU; the
-                // slices above have exactly the promised lengths, and `corner` was just checked.
-                #[allow(unsafe_code)]
-                unsafe {
-                    run(tile, corner, stride)
+/// Scores of some rows against the rows of a [`PackedRows`]; buffers are reused from tile to tile.
+///
+/// Kept panel by panel, as the register tiles make them: writing and reading both stay within few pages.
+pub(crate) struct ScoreTile {
+    scores: Vec<CacheLine>,
+    rows: usize,
+    packed_rows: usize,
+    width: usize,
+    /// A stretch of columns of all rows, close together.
+    stretch: Vec<CacheLine>,
+}
+
+impl ScoreTile {
+    pub(crate) fn new() -> Self {
+        ScoreTile { scores: Vec::new(), rows: 0, packed_rows: 0, width: 1, stretch: Vec::new() }
+    }
+
+    /// Every stretch of scores as (row, first packed row, scores), panel by panel, rows in order.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (usize, usize, &[f32])> {
+        let panels = floats(&self.scores).chunks_exact((self.rows * self.width).max(1));
+        panels.enumerate().take(self.packed_rows.div_ceil(self.width)).flat_map(move |(p, panel)| {
+            let first = p * self.width;
+            let live = self.width.min(self.packed_rows - first);
+            panel.chunks_exact(self.width).enumerate().map(move |(row, scores)| (row, first, &scores[..live]))
+        })
+    }
+
+    /// Scores every row in `a` (row-major, as wide as the packed rows) against every packed row.
+    pub(crate) fn score(&mut self, chain: Chain, a: &[f32], packed: &PackedRows) {
+        let (columns, kernel) = (packed.columns, packed.kernel);
+        let rows = a.len().checked_div(columns).unwrap_or(0);
+        (self.rows, self.packed_rows, self.width) = (rows, packed.rows, kernel.width);
+        if rows == 0 {
+            return;
+        }
+        grow(&mut self.scores, rows * packed.stride());
+        // Room for the rows that a last, incomplete register tile reads without need.
+        grow(&mut self.stretch, rows.next_multiple_of(kernel.height) * STRETCH);
+        let run = match chain {
+            Chain::Product => kernel.product,
+            Chain::SquaredDistance => kernel.squared_distance,
+        };
+        for start in (0..columns).step_by(DEPTH) {
+            let depth = DEPTH.min(columns - start);
+            let stretch = floats_mut(&mut self.stretch);
+            for (copy, row) in stretch.chunks_exact_mut(STRETCH).zip(a.chunks_exact(columns)) {
+                copy[..depth].copy_from_slice(&row[start..start + depth]);
+            }
+            let panels =
+                packed.panels().zip(floats_mut(&mut self.scores).chunks_exact_mut(rows * kernel.width));
+            for (panel, scores) in panels {
+                let panel = &panel[start * kernel.width..][..depth * kernel.width];
+                for top in (0..rows).step_by(kernel.height) {
+                    let live = kernel.height.min(rows - top);
+                    let lines = &stretch[top * STRETCH..][..kernel.height * STRETCH];
+                    let out = &mut scores[top * kernel.width..][..live * kernel.width];
+                    let tile = RegisterTile { rows: lines, live, panel, depth, resume: start > 0 };
+                    // SAFETY: `available` offers a kernel only after finding its features on this CPU, and the
+                    // slices were just cut to the promised lengths.
+                    #[allow(unsafe_code)]
+                    unsafe {
+                        run(tile, out)
+                    }
                 }
             }
         }
     }
 }
 
+/// Makes sure there are at least `count` floats; what they hold does not matter.
+fn grow(lines: &mut Vec<CacheLine>, count: usize) {
+    if lines.len() * 16 < count {
+        lines.resize(count.div_ceil(16), CacheLine([0.0; 16]));
+    }
+}
+
+/// A score worth a second look: its row and packed row within the tile, and itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) row: u32,
+    pub(crate) packed_row: u32,
+    pub(crate) score: f32,
+}
+
+impl ScoreTile {
+    /// Collects the scores `sign · accumulated` that reach the threshold of their row or of their packed row.
+    ///
+    /// Nearly all scores of a large search fall short of both, so this is what selection costs.
+    pub(crate) fn collect_hits(&self, sign: f32, rows: &[f32], packed_rows: &[f32], hits: &mut Vec<Hit>) {
+        hits.clear();
+        let panels = floats(&self.scores).chunks_exact((self.rows * self.width).max(1));
+        for (panel, first) in panels.zip((0..self.packed_rows).step_by(self.width)) {
+            let live = &packed_rows[first..self.packed_rows.min(first + self.width)];
+            let mut thresholds = [f32::INFINITY; MAX_WIDTH];
+            thresholds[..live.len()].copy_from_slice(live);
+            let scan = Scan { panel, sign, rows, thresholds: &thresholds[..self.width], first: first as u32 };
+            match self.width {
+                // SAFETY: panels this wide are made by the AVX-512 kernel only, which `available` offers only after
+                // finding its features on this CPU; the panel is 32 wide and there are as many thresholds.
+                #[cfg(target_arch = "x86_64")]
+                #[allow(unsafe_code)]
+                32 => unsafe { x86::scan_avx512(scan, hits) },
+                _ => scan.run(hits),
+            }
+        }
+        // The last panel may be padded.
+        hits.retain(|hit| (hit.packed_row as usize) < self.packed_rows);
+    }
+}
+
+/// The widest panel of any kernel.
+const MAX_WIDTH: usize = 32;
+
+/// One panel to be searched for hits.
+struct Scan<'a> {
+    panel: &'a [f32],
+    sign: f32,
+    rows: &'a [f32],
+    thresholds: &'a [f32],
+    first: u32,
+}
+
+impl Scan<'_> {
+    fn run(&self, hits: &mut Vec<Hit>) {
+        let lines = self.panel.chunks_exact(self.thresholds.len());
+        for ((row, line), &row_threshold) in (0..).zip(lines).zip(self.rows) {
+            let good = |score: f32, threshold: f32| score >= threshold.min(row_threshold);
+            let scores = || line.iter().map(|&accumulated| self.sign * accumulated).zip(self.thresholds);
+            if scores().fold(false, |any, (score, &threshold)| any | good(score, threshold)) {
+                let found =
+                    (self.first..).zip(scores()).filter(|(_, (score, threshold))| good(*score, **threshold));
+                hits.extend(found.map(|(packed_row, (score, _))| Hit { row, packed_row, score }));
+            }
+        }
+    }
+}
+
 /// The register tile in plain Rust, for CPUs without one of their own.
-fn portable<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32], stride: usize) {
+fn portable<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32]) {
     let chain = if SQUARED { Chain::SquaredDistance } else { Chain::Product };
-    for (i, row) in tile.rows[..tile.live].iter().enumerate() {
-        let line = &mut out[i * stride..][..PORTABLE.width];
+    for (row, line) in
+        tile.rows.chunks_exact(STRETCH).zip(out.chunks_exact_mut(PORTABLE.width)).take(tile.live)
+    {
         let mut acc = [0.0f32; PORTABLE.width];
         if tile.resume {
             acc.copy_from_slice(line);
         }
-        for (&a, b) in row.iter().zip(tile.panel.chunks_exact(PORTABLE.width)) {
+        for (&a, b) in row[..tile.depth].iter().zip(tile.panel.chunks_exact(PORTABLE.width)) {
             for (acc, &b) in acc.iter_mut().zip(b) {
                 *acc = chain.step(a, b, *acc);
             }
@@ -188,8 +326,36 @@ fn portable<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32], stride
 mod x86 {
     //! Register tiles of two vectors a row, every accumulator in a register of its own.
 
-    use super::RegisterTile;
+    use super::{Hit, RegisterTile, STRETCH, Scan};
     use std::arch::x86_64::*;
+
+    /// # Safety
+    /// The CPU must have AVX-512; the panel is 32 wide and there are 32 thresholds.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn scan_avx512(scan: Scan<'_>, hits: &mut Vec<Hit>) {
+        let sign = _mm512_set1_ps(scan.sign);
+        // SAFETY: the caller promises 32 thresholds, and every line below is 32 long.
+        unsafe {
+            let thresholds = [
+                _mm512_loadu_ps(scan.thresholds.as_ptr()),
+                _mm512_loadu_ps(scan.thresholds.as_ptr().add(16)),
+            ];
+            for ((row, line), &row_threshold) in (0..).zip(scan.panel.chunks_exact(32)).zip(scan.rows) {
+                let row_threshold = _mm512_set1_ps(row_threshold);
+                let mut found = 0u32;
+                for half in 0..2 {
+                    let scores = _mm512_mul_ps(sign, _mm512_loadu_ps(line.as_ptr().add(16 * half)));
+                    let least = _mm512_min_ps(thresholds[half], row_threshold);
+                    found |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(scores, least)) << (16 * half);
+                }
+                while found != 0 {
+                    let at = found.trailing_zeros();
+                    found &= found - 1;
+                    hits.push(Hit { row, packed_row: scan.first + at, score: scan.sign * line[at as usize] });
+                }
+            }
+        }
+    }
 
     macro_rules! register_tile {
         ($name:ident, $features:literal, $height:literal, $lanes:literal,
@@ -197,26 +363,21 @@ mod x86 {
             /// # Safety
             /// The CPU must have the named features, and `tile` and `out` the lengths that `Kernel` asks for.
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn $name<const SQUARED: bool>(
-                tile: RegisterTile<'_>,
-                out: &mut [f32],
-                stride: usize,
-            ) {
-                let rows: [*const f32; $height] = std::array::from_fn(|i| tile.rows[i].as_ptr());
-                let (panel, out) = (tile.panel.as_ptr(), out.as_mut_ptr());
+            pub(super) unsafe fn $name<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32]) {
+                let (rows, panel, out) = (tile.rows.as_ptr(), tile.panel.as_ptr(), out.as_mut_ptr());
                 let mut acc = [[$zero(); 2]; $height];
                 // SAFETY: the caller promises `depth` values behind every row, `depth · 2 · lanes` behind
                 // `panel`, and room for `live` rows of `2 · lanes` behind `out`; loads are unaligned.
                 unsafe {
                     if tile.resume {
                         for i in 0..tile.live {
-                            acc[i] = [$load(out.add(i * stride)), $load(out.add(i * stride + $lanes))];
+                            acc[i] = [$load(out.add(i * 2 * $lanes)), $load(out.add((i * 2 + 1) * $lanes))];
                         }
                     }
                     for p in 0..tile.depth {
                         let b = [$load(panel.add(2 * $lanes * p)), $load(panel.add(2 * $lanes * p + $lanes))];
                         for i in 0..$height {
-                            let a = $splat(*rows[i].add(p));
+                            let a = $splat(*rows.add(i * STRETCH + p));
                             for j in 0..2 {
                                 acc[i][j] = if SQUARED {
                                     let difference = $sub(a, b[j]);
@@ -229,8 +390,8 @@ mod x86 {
                     }
                     for i in 0..$height {
                         if i < tile.live {
-                            $store(out.add(i * stride), acc[i][0]);
-                            $store(out.add(i * stride + $lanes), acc[i][1]);
+                            $store(out.add(i * 2 * $lanes), acc[i][0]);
+                            $store(out.add((i * 2 + 1) * $lanes), acc[i][1]);
                         }
                     }
                 }
@@ -286,12 +447,15 @@ mod tests {
                 let mut packed = PackedRows::for_kernel(kernel);
                 packed.pack(&b, d);
                 for chain in [Chain::Product, Chain::SquaredDistance] {
-                    let mut out = Vec::new();
-                    score_tile(chain, &a, &packed, &mut out);
-                    for i in 0..m {
-                        for j in 0..n {
+                    let mut tile = ScoreTile::new();
+                    // Twice, so that a buffer with something in it is met as well.
+                    tile.score(chain, &b, &packed);
+                    tile.score(chain, &a, &packed);
+                    let mut seen = 0;
+                    for (i, first, scores) in tile.segments() {
+                        seen += scores.len();
+                        for (j, &got) in (first..).zip(scores) {
                             let want = chain.of(&a[i * d..][..d], &b[j * d..][..d]);
-                            let got = out[i * packed.stride() + j];
                             assert_eq!(
                                 got.to_bits(),
                                 want.to_bits(),
@@ -300,6 +464,26 @@ mod tests {
                             );
                         }
                     }
+                    assert_eq!(seen, m * n);
+
+                    // Thresholds as they come: each pair is a hit exactly if it reaches one of its two.
+                    let sign = if chain == Chain::Product { 1.0 } else { -1.0 };
+                    let of = |count: usize, seed| {
+                        numbers(count, seed).iter().map(|v| v * sign * d as f32).collect()
+                    };
+                    let (row_least, packed_least): (Vec<f32>, Vec<f32>) = (of(m, 3), of(n, 4));
+                    let mut hits = Vec::new();
+                    tile.collect_hits(sign, &row_least, &packed_least, &mut hits);
+                    let mut want = Vec::new();
+                    for (i, first, scores) in tile.segments() {
+                        for (j, &accumulated) in (first..).zip(scores) {
+                            let score = sign * accumulated;
+                            if score >= row_least[i] || score >= packed_least[j] {
+                                want.push(Hit { row: i as u32, packed_row: j as u32, score });
+                            }
+                        }
+                    }
+                    assert_eq!(hits, want);
                 }
             }
         }

@@ -4,7 +4,7 @@
 use super::{Affinity, Edges, Prepared};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
-use crate::kernels::{PackedRows, score_tile};
+use crate::kernels::{PackedRows, ScoreTile};
 use crate::parameters::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -90,15 +90,16 @@ impl FullGraph<'_> {
                 let columns = block..part.rows().min(block + ROWS);
                 let mut packed = PackedRows::new();
                 packed.pack(part.block(columns.clone()), part.columns());
-                weights.par_chunks_mut(nodes).enumerate().for_each_init(Vec::new, |tile, (i, row)| {
-                    score_tile(similarity.chain(), self.vector(i), &packed, tile);
-                    let start = first_column + columns.start;
-                    for (j, (weight, &accumulated)) in
-                        (start..).zip(row[start..].iter_mut().zip(&tile[..columns.len()]))
-                    {
-                        let score = similarity.score(accumulated);
-                        if i != j && score > similarity.floor() {
-                            *weight = 2.0 * similarity.weight(score);
+                weights.par_chunks_mut(nodes).enumerate().for_each_init(ScoreTile::new, |tile, (i, row)| {
+                    tile.score(similarity.chain(), self.vector(i), &packed);
+                    for (_, first, scores) in tile.segments() {
+                        let start = first_column + columns.start + first;
+                        for (j, (weight, &accumulated)) in (start..).zip(row[start..].iter_mut().zip(scores))
+                        {
+                            let score = similarity.score(accumulated);
+                            if i != j && score > similarity.floor() {
+                                *weight = 2.0 * similarity.weight(score);
+                            }
                         }
                     }
                 });

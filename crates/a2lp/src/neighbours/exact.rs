@@ -1,21 +1,22 @@
 //! The exact k-nearest-neighbour graph: every pair is scored once, in blocks over the upper triangle, and
 //! offered to both of its rows. Nothing of size n × n is held.
 
-use super::{BestOf, NeighbourLists, Ranked};
+use super::{BestOf, NeighbourLists};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
-use crate::kernels::{PackedRows, score_tile};
+use crate::kernels::{Hit, PackedRows, ScoreTile};
 use crate::observer::{Observer, Stage, tell};
 use crate::parameters::Similarity;
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows scored against one packed block at a time; their candidates share a lock.
 const ROWS: usize = 144;
 
-/// Most rows in a packed block.
-const BLOCK: usize = 512;
+/// Most rows in a packed block: enough that reading the other rows costs little next to scoring them.
+const BLOCK: usize = 8 * ROWS;
 
 /// Finds the `k` nearest other rows of every row.
 pub(crate) fn find_neighbours(
@@ -39,23 +40,19 @@ pub(crate) fn find_neighbours(
     let done = AtomicU64::new(0);
     // The last block meets the most rows: longest work first.
     (0..rows.div_ceil(block)).into_par_iter().rev().with_max_len(1).try_for_each_init(
-        || (PackedRows::new(), Vec::new()),
-        |(packed, tile), b| {
+        || (PackedRows::new(), ScoreTile::new(), Vec::new()),
+        |(packed, tile, hits), b| {
             let columns = b * block..rows.min((b + 1) * block);
             packed.pack(features.block(columns.clone()), features.columns());
-            let mut column_best = vec![BestOf::new(k, similarity.floor()); columns.len()];
+            // What these rows have found in blocks done before need not be beaten again.
+            let mut column_best: Vec<BestOf> = columns
+                .clone()
+                .map(|column| BestOf::new(k, lock(&candidates[column / ROWS])[column % ROWS].threshold()))
+                .collect();
             for (chunk, start) in (0..columns.end).step_by(ROWS).enumerate() {
                 let range = start..columns.end.min(start + ROWS);
-                score_tile(similarity.chain(), features.block(range.clone()), packed, tile);
-                offer_both(
-                    tile,
-                    packed.stride(),
-                    &range,
-                    &columns,
-                    similarity,
-                    &candidates[chunk],
-                    &mut column_best,
-                );
+                tile.score(similarity.chain(), features.block(range.clone()), packed);
+                offer_both(tile, &range, &columns, similarity, &candidates[chunk], &mut column_best, hits);
                 let pairs = (range.len() * columns.len()) as u64;
                 tell(
                     observer,
@@ -84,32 +81,24 @@ pub(crate) fn find_neighbours(
 
 /// Offers the pairs (row, column) of a scored tile with row < column to the row's and the column's candidates.
 fn offer_both(
-    tile: &[f32],
-    stride: usize,
-    rows: &std::ops::Range<usize>,
-    columns: &std::ops::Range<usize>,
+    tile: &ScoreTile,
+    rows: &Range<usize>,
+    columns: &Range<usize>,
     similarity: Similarity,
     row_candidates: &Mutex<Vec<BestOf>>,
     column_best: &mut [BestOf],
+    hits: &mut Vec<Hit>,
 ) {
-    let floor = similarity.floor();
-    let mut thresholds: Vec<f32> = column_best.iter().map(BestOf::threshold).collect();
+    let column_thresholds: Vec<f32> = column_best.iter().map(BestOf::threshold).collect();
     let mut row_candidates = lock(row_candidates);
-    for ((row, line), row_best) in rows.clone().zip(tile.chunks_exact(stride)).zip(row_candidates.iter_mut())
-    {
-        let first = (row + 1).saturating_sub(columns.start);
-        for (j, &accumulated) in line.iter().enumerate().take(columns.len()).skip(first) {
-            let score = similarity.score(accumulated);
-            if score <= floor {
-                continue;
-            }
-            if score >= row_best.threshold() {
-                row_best.offer(Ranked::new(score, (columns.start + j) as u32));
-            }
-            if score >= thresholds[j] {
-                column_best[j].offer(Ranked::new(score, row as u32));
-                thresholds[j] = column_best[j].threshold();
-            }
+    let row_thresholds: Vec<f32> = row_candidates.iter().map(BestOf::threshold).collect();
+    tile.collect_hits(similarity.score(1.0), &row_thresholds, &column_thresholds, hits);
+    for hit in hits {
+        let (row, column) = (rows.start + hit.row as usize, columns.start + hit.packed_row as usize);
+        // Columns up to the row itself belong to the other half of the triangle.
+        if row < column && hit.score > similarity.floor() {
+            row_candidates[hit.row as usize].consider(hit.score, column as u32);
+            column_best[hit.packed_row as usize].consider(hit.score, row as u32);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{BestOf, ListMut, NeighbourLists, Ranked};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
-use crate::kernels::{PackedRows, score_tile};
+use crate::kernels::{PackedRows, ScoreTile};
 use crate::parameters::Similarity;
 use rayon::prelude::*;
 
@@ -26,7 +26,7 @@ pub(crate) fn insert_nodes(
         .lists_mut()
         .par_chunks_mut(ROWS_PER_TASK)
         .enumerate()
-        .map_init(Vec::new, |tile, (task, lists)| {
+        .map_init(ScoreTile::new, |tile, (task, lists)| {
             let mut nearest = vec![BestOf::new(k, similarity.floor()); anchors.rows() - first_new];
             let start = task * ROWS_PER_TASK;
             let (in_base, in_anchors) =
@@ -36,8 +36,8 @@ pub(crate) fn insert_nodes(
                 (anchors, start.max(base.rows()), start.max(base.rows()) - base.rows(), in_anchors),
             ] {
                 if !lists.is_empty() {
-                    score_tile(similarity.chain(), matrix.block(row..row + lists.len()), &packed, tile);
-                    take_in(tile, packed.stride(), node, lists, first_node, similarity, &mut nearest);
+                    tile.score(similarity.chain(), matrix.block(row..row + lists.len()), &packed);
+                    take_in(tile, node, lists, first_node, similarity, &mut nearest);
                 }
             }
             nearest
@@ -65,23 +65,21 @@ pub(crate) fn insert_nodes(
     }
 }
 
+/// Offers the new nodes of a scored tile to the lists of its rows, and the rows to the new nodes.
 fn take_in(
-    tile: &[f32],
-    stride: usize,
-    first: usize,
+    tile: &ScoreTile,
+    first_row: usize,
     lists: &mut [ListMut<'_>],
     first_new: usize,
     similarity: Similarity,
     nearest: &mut [BestOf],
 ) {
-    for ((node, line), list) in (first..).zip(tile.chunks_exact(stride)).zip(lists) {
-        for ((new, &accumulated), nearest) in (first_new..).zip(line).zip(nearest.iter_mut()) {
+    for (row, first, scores) in tile.segments() {
+        for (at, &accumulated) in (first..).zip(scores) {
             let score = similarity.score(accumulated);
             if score > similarity.floor() {
-                list.offer(Ranked::new(score, new as u32));
-                if score >= nearest.threshold() {
-                    nearest.offer(Ranked::new(score, node as u32));
-                }
+                lists[row].offer(Ranked::new(score, (first_new + at) as u32));
+                nearest[at].consider(score, (first_row + row) as u32);
             }
         }
     }

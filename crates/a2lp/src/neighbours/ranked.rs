@@ -50,6 +50,14 @@ impl BestOf {
         self.threshold
     }
 
+    /// Offers a node if its score can still enter.
+    #[inline]
+    pub(crate) fn consider(&mut self, score: f32, node: u32) {
+        if score >= self.threshold {
+            self.offer(Ranked::new(score, node));
+        }
+    }
+
     #[inline]
     pub(crate) fn offer(&mut self, candidate: Ranked) {
         self.kept.push(candidate);
