@@ -35,7 +35,7 @@ pub(crate) fn find_neighbours(
         .collect();
 
     // Blocks are multiples of ROWS; small inputs get smaller ones so that the work still splits.
-    let block = (rows.div_ceil(4 * rayon::current_num_threads())).clamp(1, BLOCK).next_multiple_of(ROWS);
+    let block = (rows.div_ceil(16 * rayon::current_num_threads())).clamp(1, BLOCK).next_multiple_of(ROWS);
     let total = rows as u64 * rows as u64 / 2;
     let done = AtomicU64::new(0);
     // The last block meets the most rows: longest work first.
