@@ -28,6 +28,9 @@ impl<'a> Onlooker<'a> {
 impl Observer for Onlooker<'_> {
     fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
         if crate::interrupt::requested() {
+            if let Ok(mut bar) = self.bar.lock() {
+                bar.clear();
+            }
             return ControlFlow::Break(());
         }
         // A worker that finds the bar busy has better things to do.
@@ -47,13 +50,17 @@ impl Observer for Onlooker<'_> {
 }
 
 impl Bar {
+    fn clear(&mut self) {
+        if let Some((_, bar)) = self.drawn.take() {
+            bar.finish_and_clear();
+        }
+    }
+
     fn update(&mut self, stage: Stage, done: u64, total: u64) {
         let began = match self.stage_began {
             Some((current, began)) if current == stage => began,
             _ => {
-                if let Some((_, bar)) = self.drawn.take() {
-                    bar.finish_and_clear();
-                }
+                self.clear();
                 self.stage_began.insert((stage, Instant::now())).1
             }
         };

@@ -88,7 +88,8 @@ impl fmt::Display for Warning {
             Warning::EmptyClasses { classes } => {
                 let more = classes.len().saturating_sub(8);
                 let names = classes.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
-                write!(f, "{} source classes got no target item: {names}", classes.len())?;
+                let noun = if classes.len() == 1 { "source class" } else { "source classes" };
+                write!(f, "{} {noun} got no target item: {names}", classes.len())?;
                 if more > 0 {
                     write!(f, " and {more} more")?;
                 }

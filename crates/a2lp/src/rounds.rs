@@ -214,6 +214,9 @@ impl View {
         let graph = match parameters.others() {
             None => Graph::Full,
             Some(k) => {
+                // No node can have more neighbours than there will ever be nodes.
+                let anchors = source_labels.classes().len() * (parameters.rounds - 1);
+                let k = k.min(features.rows() + anchors);
                 let lists = find_neighbours(&features, k, parameters.similarity, observer)?;
                 let keep = parameters.anchor_mode == AnchorMode::Replace && parameters.rounds > 1;
                 Graph::Nearest { k, without_anchors: keep.then(|| lists.clone()), lists }

@@ -89,7 +89,7 @@ fn a_class_with_one_sample_and_a_class_that_no_target_gets() {
     assert!(labelling.anchors.iter().all(|anchor| anchor.class == 0));
     assert_eq!(labelling.anchors.len(), 9);
     assert!(
-        labelling.warnings().iter().any(|w| w.to_string().contains("1 source classes got no target item: b"))
+        labelling.warnings().iter().any(|w| w.to_string().contains("1 source class got no target item: b"))
     );
 }
 
@@ -161,6 +161,17 @@ fn all_rows_identical() {
             assert!((sum - 1.0).abs() < 1e-6);
         }
     }
+}
+
+#[test]
+fn more_neighbours_than_nodes_cost_nothing() {
+    let labelling = run(
+        &[[1.0, 0.1], [0.1, 1.0]],
+        &["a", "b"],
+        &[[1.0, 0.2]],
+        Parameters::new().neighbours(4_000_000_000),
+    );
+    assert_eq!(labelling.unwrap().pseudo_labels.labels(), [Some(0)]);
 }
 
 #[test]
