@@ -48,13 +48,13 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
         settings: Settings {
             parameters: &parameters,
             resolved_solver: parameters.resolved_solver(),
-            graph_method: "exact",
             max_unreached,
             seed: args.seed.unwrap_or(0),
             threads: args.threads.unwrap_or(0),
         },
         summary: &summary,
         evaluation,
+        graph: labelling.graph.as_ref(),
         rounds: &labelling.rounds,
         timings: Timings {
             read_secs,
@@ -91,7 +91,7 @@ fn resolve(args: &LabelArgs) -> Parameters {
     macro_rules! set {
         ($($name:ident),*) => { $(if let Some(value) = args.$name { p = p.$name(value); })* };
     }
-    set!(alpha, rounds, min_confidence, source_nodes, unreached, threads, solver, tolerance);
+    set!(alpha, rounds, min_confidence, graph_method, source_nodes, unreached, threads, solver, tolerance);
     set!(anchor_weights, anchor_mode, anchor_space, label_weight);
     match args.neighbours {
         Some(a2lp::Neighbours::Nearest(k)) => p = p.neighbours(k),

@@ -1,7 +1,7 @@
 //! The run record: what was run, on what, what came of it. Enough to run it again and to compare.
 
 use a2lp::evaluation::{RoundScore, Score};
-use a2lp::{CheckedParameters, Labelling, Round, Status};
+use a2lp::{CheckedParameters, GraphReport, Labelling, Round, Status};
 use a2lp_data::FeatureFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ pub(crate) struct Record<'a> {
     pub(crate) settings: Settings<'a>,
     pub(crate) summary: &'a Summary,
     pub(crate) evaluation: Option<Evaluation>,
+    pub(crate) graph: Option<&'a GraphReport>,
     pub(crate) rounds: &'a [Round],
     pub(crate) timings: Timings,
 }
@@ -52,7 +53,6 @@ pub(crate) struct Settings<'a> {
     #[serde(flatten)]
     pub(crate) parameters: &'a CheckedParameters,
     pub(crate) resolved_solver: a2lp::Solver,
-    pub(crate) graph_method: &'static str,
     pub(crate) max_unreached: f64,
     pub(crate) seed: u64,
     pub(crate) threads: usize,

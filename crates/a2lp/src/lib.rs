@@ -49,10 +49,11 @@ pub use diagnostics::Warning;
 pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use labels::{ClassId, Classes, Labels};
+pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{
-    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, LabelWeight, Neighbours, Parameters,
-    Similarity, Solver, SourceNodes, Unreached,
+    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Neighbours,
+    Parameters, Similarity, Solver, SourceNodes, Unreached,
 };
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};

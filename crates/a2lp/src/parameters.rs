@@ -38,6 +38,18 @@ impl Serialize for Neighbours {
     }
 }
 
+/// How neighbours are searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GraphMethod {
+    /// What is fastest for the size at hand without missing a neighbour.
+    Auto,
+    /// Every pair in full.
+    Exact,
+    /// Six-bit rows propose, full scores choose; misses next to nothing, and says how much.
+    Screened,
+}
+
 /// Which source rows become labelled nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -122,6 +134,7 @@ pub struct Parameters {
     pub(crate) alpha: f64,
     pub(crate) rounds: usize,
     pub(crate) similarity: Similarity,
+    pub(crate) graph_method: GraphMethod,
     pub(crate) source_nodes: SourceNodes,
     pub(crate) unreached: Unreached,
     pub(crate) min_confidence: f32,
@@ -146,6 +159,7 @@ impl Default for Parameters {
             alpha: 0.5,
             rounds: 10,
             similarity: Similarity::Cosine,
+            graph_method: GraphMethod::Auto,
             source_nodes: SourceNodes::All,
             unreached: Unreached::Unlabelled,
             min_confidence: 0.0,
@@ -198,6 +212,8 @@ impl Parameters {
         rounds: usize,
         /// How alike two vectors are (cosine).
         similarity: Similarity,
+        /// How neighbours are searched for (auto).
+        graph_method: GraphMethod,
         /// Which source rows become nodes (all).
         source_nodes: SourceNodes,
         /// What unreached items get (no label).

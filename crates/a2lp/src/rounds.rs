@@ -5,7 +5,7 @@ use crate::anchors::{Anchor, Averaging, place_anchors, weighted_mean};
 use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix};
 use crate::labels::{ClassId, Classes};
-use crate::neighbours::{NeighbourLists, Ranked, find_neighbours, insert_nodes};
+use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours, insert_nodes};
 use crate::observer::{FinishedRound, Observer, Stage, tell};
 use crate::parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes, Unreached,
@@ -57,6 +57,8 @@ pub struct Labelling {
     pub rounds: Vec<Round>,
     /// Labels after each round; the first are those of plain label propagation.
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
+    /// How neighbours were found; `None` for the full graph.
+    pub graph: Option<GraphReport>,
     /// Seconds spent finding neighbours.
     pub neighbours_secs: f64,
 }
@@ -168,7 +170,16 @@ fn run(
     if parameters.unreached == Unreached::Nearest {
         view.fill_unreached(&mut pseudo_labels, parameters.similarity);
     }
-    Ok(Labelling { classes, source_counts, pseudo_labels, anchors, rounds, labels_by_round, neighbours_secs })
+    Ok(Labelling {
+        classes,
+        source_counts,
+        pseudo_labels,
+        anchors,
+        rounds,
+        labels_by_round,
+        graph: view.report,
+        neighbours_secs,
+    })
 }
 
 /// The nodes seen in one way: their vectors, their labels, and who is near whom.
@@ -182,6 +193,7 @@ struct View {
     norms: Option<Vec<f64>>,
     labels: Vec<Option<ClassId>>,
     graph: Graph,
+    report: Option<GraphReport>,
 }
 
 enum Graph {
@@ -211,19 +223,22 @@ impl View {
         }
         labels.resize(features.rows(), None);
         let norms = (parameters.similarity == Similarity::Cosine).then(|| features.normalise_rows());
+        let mut report = None;
         let graph = match parameters.others() {
             None => Graph::Full,
             Some(k) => {
                 // No node can have more neighbours than there will ever be nodes.
                 let anchors = source_labels.classes().len() * (parameters.rounds - 1);
                 let k = k.min(features.rows() + anchors);
-                let lists = find_neighbours(&features, k, parameters.similarity, observer)?;
+                let (lists, found) =
+                    find_neighbours(&features, k, parameters.similarity, parameters.graph_method, observer)?;
+                report = Some(found);
                 let keep = parameters.anchor_mode == AnchorMode::Replace && parameters.rounds > 1;
                 Graph::Nearest { k, without_anchors: keep.then(|| lists.clone()), lists }
             }
         };
         let anchors = FeatureMatrix::default();
-        Ok(View { base: features, anchors, first_target, norms, labels, graph })
+        Ok(View { base: features, anchors, first_target, norms, labels, graph, report })
     }
 
     /// A + Aᵀ over the present nodes (eq. 6).

@@ -6,16 +6,83 @@
 mod exact;
 mod insert;
 mod ranked;
+mod screened;
+mod search;
 
-pub(crate) use exact::find_neighbours;
 pub(crate) use insert::insert_nodes;
 pub(crate) use ranked::{BestOf, Ranked};
 
 #[cfg(test)]
 mod tests;
 
+use crate::error::Error;
+use crate::features::FeatureMatrix;
 use crate::kernels::Chain;
-use crate::parameters::Similarity;
+use crate::observer::Observer;
+use crate::parameters::{GraphMethod, Similarity};
+use serde::Serialize;
+
+/// How the neighbours were found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GraphReport {
+    /// The search that was used; never `Auto`.
+    pub method: GraphMethod,
+    /// Share of the true neighbours that were found, on a sample of rows; 1 by definition for an exact search.
+    pub recall: f64,
+    /// Rows in that sample.
+    pub sampled_rows: usize,
+    /// Share of rows whose lists are proved to be exact.
+    pub certified: f64,
+}
+
+/// Rows on which an inexact search is compared with the truth.
+const SAMPLE: usize = 128;
+
+/// Finds the `k` nearest other rows of every row.
+pub(crate) fn find_neighbours(
+    features: &FeatureMatrix,
+    k: usize,
+    similarity: Similarity,
+    method: GraphMethod,
+    observer: &dyn Observer,
+) -> Result<(NeighbourLists, GraphReport), Error> {
+    let rows = features.rows();
+    if u32::try_from(rows).is_err() {
+        return Err(Error::TooManyRows(rows));
+    }
+    match method {
+        GraphMethod::Auto | GraphMethod::Exact => {
+            let lists = exact::find(features, k, similarity, observer)?;
+            Ok((
+                lists,
+                GraphReport { method: GraphMethod::Exact, recall: 1.0, sampled_rows: 0, certified: 1.0 },
+            ))
+        }
+        GraphMethod::Screened => {
+            let (lists, certified) = screened::find(features, k, similarity, observer)?;
+            let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
+            Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
+        }
+    }
+}
+
+/// Share of the true neighbours in the lists of evenly spaced rows, and the number of those rows.
+fn sample_recall(
+    features: &FeatureMatrix,
+    lists: &NeighbourLists,
+    k: usize,
+    similarity: Similarity,
+) -> (f64, usize) {
+    let rows = features.rows();
+    let sample: Vec<usize> = (0..SAMPLE.min(rows)).map(|at| at * rows / SAMPLE.min(rows)).collect();
+    let truth = exact::find_for(features, &sample, k, similarity);
+    let (mut found, mut all) = (0usize, 0usize);
+    for (&row, truth) in sample.iter().zip(&truth) {
+        found += truth.iter().filter(|r| lists.of(row).contains(r)).count();
+        all += truth.len();
+    }
+    (if all > 0 { found as f64 / all as f64 } else { 1.0 }, sample.len())
+}
 
 impl Similarity {
     /// What the kernels accumulate for this similarity.

@@ -66,6 +66,18 @@ impl BestOf {
         }
     }
 
+    /// Takes in what another collected.
+    pub(crate) fn absorb(&mut self, other: BestOf) {
+        for candidate in other.kept {
+            self.consider(candidate.score(), candidate.node());
+        }
+    }
+
+    /// Were there so few candidates that all of them are kept?
+    pub(crate) fn is_short(&self) -> bool {
+        self.kept.len() < self.k
+    }
+
     fn prune(&mut self) {
         if self.kept.len() > self.k && self.k > 0 {
             self.kept.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));

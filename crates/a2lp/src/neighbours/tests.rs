@@ -49,6 +49,10 @@ fn as_pairs(lists: &NeighbourLists) -> Vec<Vec<(u32, u32)>> {
         .collect()
 }
 
+fn find_exact(matrix: &FeatureMatrix, k: usize, similarity: Similarity) -> NeighbourLists {
+    find_neighbours(matrix, k, similarity, GraphMethod::Exact, &()).unwrap().0
+}
+
 const SIMILARITIES: [Similarity; 3] =
     [Similarity::Cosine, Similarity::Gaussian { sigma2: 1.0 }, Similarity::Dot3];
 
@@ -62,7 +66,7 @@ fn exact_search_equals_the_double_loop() {
             if similarity == Similarity::Cosine {
                 matrix.normalise_rows();
             }
-            let found = find_neighbours(&matrix, k, similarity, &()).unwrap();
+            let found = find_exact(&matrix, k, similarity);
             assert_eq!(
                 as_pairs(&found),
                 naive(&matrix, k, similarity),
@@ -78,7 +82,7 @@ fn exact_search_does_not_depend_on_the_number_of_threads() {
     let lists: Vec<NeighbourLists> = [1, 2, 3, 8]
         .map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| find_neighbours(&matrix, 20, Similarity::Dot3, &())).unwrap()
+            pool.install(|| find_exact(&matrix, 20, Similarity::Dot3))
         })
         .into();
     assert!(lists.windows(2).all(|pair| pair[0] == pair[1]));
@@ -90,7 +94,7 @@ fn inserting_nodes_equals_building_anew() {
         for k in [1, 5, 30] {
             let base = features(1100, 12, 5);
             let mut anchors = FeatureMatrix::default();
-            let mut lists = find_neighbours(&base, k, similarity, &()).unwrap();
+            let mut lists = find_exact(&base, k, similarity);
             for round in 0..4 {
                 let first_new = anchors.rows();
                 let added = features(6, 12, 100 + round);
@@ -102,7 +106,7 @@ fn inserting_nodes_equals_building_anew() {
             }
             let mut all = base.clone();
             all.append(&anchors);
-            let anew = find_neighbours(&all, k, similarity, &()).unwrap();
+            let anew = find_exact(&all, k, similarity);
             assert_eq!(as_pairs(&lists), as_pairs(&anew), "{similarity:?}, k {k}");
         }
     }
@@ -116,6 +120,53 @@ fn a_stopped_search_says_so() {
             std::ops::ControlFlow::Break(())
         }
     }
-    let stopped = find_neighbours(&features(100, 4, 1), 3, Similarity::Cosine, &Stop);
+    let stopped = find_neighbours(&features(100, 4, 1), 3, Similarity::Cosine, GraphMethod::Exact, &Stop);
     assert_eq!(stopped.unwrap_err(), crate::Error::Cancelled);
+}
+
+#[test]
+fn screening_finds_nearly_all_and_scores_them_exactly() {
+    for (signed, similarity) in [
+        (true, Similarity::Cosine),
+        (false, Similarity::Cosine),
+        (true, Similarity::Dot3),
+        (true, Similarity::Gaussian { sigma2: 1.0 }),
+    ] {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        // Clusters, as features have them.
+        let centres: Vec<Vec<f32>> =
+            (0..20).map(|_| (0..96).map(|_| rng.random_range(-1.0f32..1.0)).collect()).collect();
+        let mut matrix = FeatureMatrix::default();
+        for row in 0..3000 {
+            let mut values: Vec<f32> =
+                centres[row % 20].iter().map(|c| c + rng.random_range(-0.7f32..0.7)).collect();
+            if !signed {
+                values.iter_mut().for_each(|v| *v = v.max(0.0));
+            }
+            matrix.append_row(&values);
+        }
+        if similarity == Similarity::Cosine {
+            matrix.normalise_rows();
+        }
+        let exact = find_exact(&matrix, 20, similarity);
+        let (screened, report) =
+            find_neighbours(&matrix, 20, similarity, GraphMethod::Screened, &()).unwrap();
+        let found: usize =
+            (0..3000).map(|i| exact.of(i).iter().filter(|r| screened.of(i).contains(r)).count()).sum();
+        assert!(found as f64 >= 0.999 * 60_000.0, "{similarity:?}: {found} of 60000");
+        assert!(report.recall >= 0.999 && report.sampled_rows == 128);
+        // Whatever was proved exact is, and the rest is in the right order with true scores.
+        let equal = (0..3000).filter(|&i| exact.of(i) == screened.of(i)).count();
+        assert!(equal as f64 / 3000.0 >= report.certified);
+    }
+}
+
+#[test]
+fn screening_few_rows_is_exact() {
+    let matrix = features(40, 12, 8);
+    for similarity in SIMILARITIES {
+        let (lists, report) = find_neighbours(&matrix, 30, similarity, GraphMethod::Screened, &()).unwrap();
+        assert_eq!(as_pairs(&lists), naive(&matrix, 30, similarity));
+        assert_eq!((report.recall, report.certified), (1.0, 1.0));
+    }
 }

@@ -11,6 +11,15 @@
 //! loop give the same bits. That is what makes graphs equal whatever kernel, block size or thread count
 //! found them.
 
+mod integer;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod x86;
+
+pub(crate) use integer::{PackedBytes, QuantisedRows};
+
 /// What a chain accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chain {
@@ -33,6 +42,69 @@ impl Chain {
     pub(crate) fn of(self, a: &[f32], b: &[f32]) -> f32 {
         a.iter().zip(b).fold(0.0, |acc, (&a, &b)| self.step(a, b, acc))
     }
+}
+
+/// Pairs scored side by side when they have nothing but one row in common.
+const ABREAST: usize = 8;
+
+impl Chain {
+    /// The chains of one row with each of `others`, in order.
+    pub(crate) fn of_each(
+        self,
+        features: &crate::features::FeatureMatrix,
+        row: usize,
+        others: impl Iterator<Item = u32>,
+        out: &mut Vec<f32>,
+    ) {
+        out.clear();
+        let a = features.row(row);
+        let mut waiting: Vec<&[f32]> = Vec::with_capacity(ABREAST);
+        let mut run = |rows: &[&[f32]]| {
+            let group: [&[f32]; ABREAST] = std::array::from_fn(|i| rows[i.min(rows.len() - 1)]);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("fma") {
+                // SAFETY: the feature was just found on this CPU.
+                #[allow(unsafe_code)]
+                let scores = unsafe { x86::abreast(self, a, group) };
+                return out.extend_from_slice(&scores[..rows.len()]);
+            }
+            out.extend_from_slice(&abreast(self, a, group)[..rows.len()]);
+        };
+        for other in others {
+            waiting.push(features.row(other as usize));
+            if waiting.len() == ABREAST {
+                run(&waiting);
+                waiting.clear();
+            }
+        }
+        if !waiting.is_empty() {
+            run(&waiting);
+        }
+    }
+}
+
+/// Several chains at once: one alone would wait for each addition to finish.
+#[inline(always)]
+fn abreast(chain: Chain, a: &[f32], others: [&[f32]; ABREAST]) -> [f32; ABREAST] {
+    let others = others.map(|other| &other[..a.len()]);
+    let mut acc = [0f32; ABREAST];
+    match chain {
+        Chain::Product => {
+            for (p, &a) in a.iter().enumerate() {
+                for i in 0..ABREAST {
+                    acc[i] = Chain::Product.step(a, others[i][p], acc[i]);
+                }
+            }
+        }
+        Chain::SquaredDistance => {
+            for (p, &a) in a.iter().enumerate() {
+                for i in 0..ABREAST {
+                    acc[i] = Chain::SquaredDistance.step(a, others[i][p], acc[i]);
+                }
+            }
+        }
+    }
+    acc
 }
 
 /// Columns handled before moving on: a panel of this depth stays in the first-level cache.
@@ -175,11 +247,20 @@ pub(crate) struct ScoreTile {
     width: usize,
     /// A stretch of columns of all rows, close together.
     stretch: Vec<CacheLine>,
+    /// Sums of bytes, before they become scores.
+    sums: Vec<i32>,
 }
 
 impl ScoreTile {
     pub(crate) fn new() -> Self {
-        ScoreTile { scores: Vec::new(), rows: 0, packed_rows: 0, width: 1, stretch: Vec::new() }
+        ScoreTile {
+            scores: Vec::new(),
+            rows: 0,
+            packed_rows: 0,
+            width: 1,
+            stretch: Vec::new(),
+            sums: Vec::new(),
+        }
     }
 
     /// Every stretch of scores as (row, first packed row, scores), panel by panel, rows in order.
@@ -318,174 +399,5 @@ fn portable<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32]) {
             }
         }
         line.copy_from_slice(&acc);
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
-mod x86 {
-    //! Register tiles of two vectors a row, every accumulator in a register of its own.
-
-    use super::{Hit, RegisterTile, STRETCH, Scan};
-    use std::arch::x86_64::*;
-
-    /// # Safety
-    /// The CPU must have AVX-512; the panel is 32 wide and there are 32 thresholds.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn scan_avx512(scan: Scan<'_>, hits: &mut Vec<Hit>) {
-        let sign = _mm512_set1_ps(scan.sign);
-        // SAFETY: the caller promises 32 thresholds, and every line below is 32 long.
-        unsafe {
-            let thresholds = [
-                _mm512_loadu_ps(scan.thresholds.as_ptr()),
-                _mm512_loadu_ps(scan.thresholds.as_ptr().add(16)),
-            ];
-            for ((row, line), &row_threshold) in (0..).zip(scan.panel.chunks_exact(32)).zip(scan.rows) {
-                let row_threshold = _mm512_set1_ps(row_threshold);
-                let mut found = 0u32;
-                for half in 0..2 {
-                    let scores = _mm512_mul_ps(sign, _mm512_loadu_ps(line.as_ptr().add(16 * half)));
-                    let least = _mm512_min_ps(thresholds[half], row_threshold);
-                    found |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(scores, least)) << (16 * half);
-                }
-                while found != 0 {
-                    let at = found.trailing_zeros();
-                    found &= found - 1;
-                    hits.push(Hit { row, packed_row: scan.first + at, score: scan.sign * line[at as usize] });
-                }
-            }
-        }
-    }
-
-    macro_rules! register_tile {
-        ($name:ident, $features:literal, $height:literal, $lanes:literal,
-         $zero:ident, $load:ident, $store:ident, $splat:ident, $sub:ident, $fma:ident) => {
-            /// # Safety
-            /// The CPU must have the named features, and `tile` and `out` the lengths that `Kernel` asks for.
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn $name<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32]) {
-                let (rows, panel, out) = (tile.rows.as_ptr(), tile.panel.as_ptr(), out.as_mut_ptr());
-                let mut acc = [[$zero(); 2]; $height];
-                // SAFETY: the caller promises `depth` values behind every row, `depth · 2 · lanes` behind
-                // `panel`, and room for `live` rows of `2 · lanes` behind `out`; loads are unaligned.
-                unsafe {
-                    if tile.resume {
-                        for i in 0..tile.live {
-                            acc[i] = [$load(out.add(i * 2 * $lanes)), $load(out.add((i * 2 + 1) * $lanes))];
-                        }
-                    }
-                    for p in 0..tile.depth {
-                        let b = [$load(panel.add(2 * $lanes * p)), $load(panel.add(2 * $lanes * p + $lanes))];
-                        for i in 0..$height {
-                            let a = $splat(*rows.add(i * STRETCH + p));
-                            for j in 0..2 {
-                                acc[i][j] = if SQUARED {
-                                    let difference = $sub(a, b[j]);
-                                    $fma(difference, difference, acc[i][j])
-                                } else {
-                                    $fma(a, b[j], acc[i][j])
-                                };
-                            }
-                        }
-                    }
-                    for i in 0..$height {
-                        if i < tile.live {
-                            $store(out.add(i * 2 * $lanes), acc[i][0]);
-                            $store(out.add((i * 2 + 1) * $lanes), acc[i][1]);
-                        }
-                    }
-                }
-            }
-        };
-    }
-
-    register_tile!(
-        avx2,
-        "avx2,fma",
-        6,
-        8,
-        _mm256_setzero_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps,
-        _mm256_set1_ps,
-        _mm256_sub_ps,
-        _mm256_fmadd_ps
-    );
-    register_tile!(
-        avx512,
-        "avx512f",
-        12,
-        16,
-        _mm512_setzero_ps,
-        _mm512_loadu_ps,
-        _mm512_storeu_ps,
-        _mm512_set1_ps,
-        _mm512_sub_ps,
-        _mm512_fmadd_ps
-    );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn numbers(count: usize, mut state: u64) -> Vec<f32> {
-        (0..count)
-            .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (state >> 40) as f32 / (1u64 << 24) as f32 - 0.3
-            })
-            .collect()
-    }
-
-    #[test]
-    fn every_instruction_set_gives_the_bits_of_the_plain_chain() {
-        for kernel in available() {
-            for (m, n, d) in [(1, 1, 1), (5, 33, 7), (13, 40, 255), (25, 31, 256), (7, 70, 600), (3, 2, 513)]
-            {
-                let (a, b) = (numbers(m * d, 1), numbers(n * d, 2));
-                let mut packed = PackedRows::for_kernel(kernel);
-                packed.pack(&b, d);
-                for chain in [Chain::Product, Chain::SquaredDistance] {
-                    let mut tile = ScoreTile::new();
-                    // Twice, so that a buffer with something in it is met as well.
-                    tile.score(chain, &b, &packed);
-                    tile.score(chain, &a, &packed);
-                    let mut seen = 0;
-                    for (i, first, scores) in tile.segments() {
-                        seen += scores.len();
-                        for (j, &got) in (first..).zip(scores) {
-                            let want = chain.of(&a[i * d..][..d], &b[j * d..][..d]);
-                            assert_eq!(
-                                got.to_bits(),
-                                want.to_bits(),
-                                "width {} {chain:?} {m}x{n}x{d} ({i},{j})",
-                                kernel.width
-                            );
-                        }
-                    }
-                    assert_eq!(seen, m * n);
-
-                    // Thresholds as they come: each pair is a hit exactly if it reaches one of its two.
-                    let sign = if chain == Chain::Product { 1.0 } else { -1.0 };
-                    let of = |count: usize, seed| {
-                        numbers(count, seed).iter().map(|v| v * sign * d as f32).collect()
-                    };
-                    let (row_least, packed_least): (Vec<f32>, Vec<f32>) = (of(m, 3), of(n, 4));
-                    let mut hits = Vec::new();
-                    tile.collect_hits(sign, &row_least, &packed_least, &mut hits);
-                    let mut want = Vec::new();
-                    for (i, first, scores) in tile.segments() {
-                        for (j, &accumulated) in (first..).zip(scores) {
-                            let score = sign * accumulated;
-                            if score >= row_least[i] || score >= packed_least[j] {
-                                want.push(Hit { row: i as u32, packed_row: j as u32, score });
-                            }
-                        }
-                    }
-                    assert_eq!(hits, want);
-                }
-            }
-        }
     }
 }

@@ -1,0 +1,320 @@
+//! The cheap look: rows in six bits, products in whole numbers. It proposes neighbours that are then scored in full.
+//!
+//! Whole numbers add up the same in any order, so every instruction set gives the same scores here too.
+
+use super::{CacheLine, ScoreTile, floats_mut, grow};
+use crate::features::FeatureMatrix;
+use crate::parameters::Similarity;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Bytes of a row handled before moving on.
+const DEPTH: usize = 512;
+
+/// Distance between the rows of a stretch of bytes.
+const STRETCH: usize = DEPTH + 64;
+
+/// Rows as small whole numbers: row ≈ scale · (bytes), with what is needed to get scores back.
+///
+/// Non-negative rows use 0 to 63, others −31 to 31. One factor of a product is made non-negative by adding
+/// `offset`, because that is what the CPU's instructions want; the sums take it out again.
+pub(crate) struct QuantisedRows {
+    bytes: Vec<i8>,
+    /// Bytes of a row: the columns, padded with zeros.
+    width: usize,
+    offset: u8,
+    scales: Vec<f32>,
+    /// Added to the scores of a row: −‖v‖² for distances, else 0.
+    biases: Vec<f32>,
+    sums: Vec<i32>,
+    /// ‖v − scale · bytes‖ of each row.
+    errors: Vec<f32>,
+    /// ‖v‖ of each row.
+    norms: Vec<f32>,
+}
+
+impl QuantisedRows {
+    pub(crate) fn new(features: &FeatureMatrix, similarity: Similarity) -> Self {
+        let (rows, columns) = (features.rows(), features.columns());
+        let signed = !features.is_non_negative();
+        let (largest, offset) = if signed { (31.0, 32) } else { (63.0, 0) };
+        let width = columns.next_multiple_of(64);
+        let mut bytes = vec![0i8; rows * width];
+        let distances = matches!(similarity, Similarity::Gaussian { .. });
+        let described: Vec<(f32, f32, i32, f32, f32)> = bytes
+            .par_chunks_exact_mut(width)
+            .with_min_len(64)
+            .enumerate()
+            .map(|(row, bytes)| {
+                let values = features.row(row);
+                let reach = values.iter().fold(0f32, |m, v| m.max(v.abs()));
+                let scale = reach / largest;
+                let inverse = if scale > 0.0 && scale.recip().is_finite() { scale.recip() } else { 0.0 };
+                let (mut sum, mut square, mut error) = (0i32, 0f64, 0f64);
+                for (byte, &value) in bytes.iter_mut().zip(values) {
+                    *byte = (value * inverse).round() as i8;
+                    sum += i32::from(*byte);
+                    square += f64::from(value) * f64::from(value);
+                    error += (f64::from(value) - f64::from(scale) * f64::from(*byte)).powi(2);
+                }
+                let bias = if distances { -square as f32 } else { 0.0 };
+                (scale, bias, sum, error.sqrt() as f32, square.sqrt() as f32)
+            })
+            .collect();
+        // −‖a−b‖² = 2a·b − ‖a‖² − ‖b‖²
+        let factor = if distances { std::f32::consts::SQRT_2 } else { 1.0 };
+        QuantisedRows {
+            bytes,
+            width,
+            offset,
+            scales: described.iter().map(|d| d.0 * factor).collect(),
+            biases: described.iter().map(|d| d.1).collect(),
+            sums: described.iter().map(|d| d.2).collect(),
+            errors: described.iter().map(|d| d.3).collect(),
+            norms: described.iter().map(|d| d.4).collect(),
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.scales.len()
+    }
+
+    fn row(&self, row: usize) -> &[i8] {
+        &self.bytes[row * self.width..][..self.width]
+    }
+
+    /// Largest possible difference between a cheap score and the true one, for each row against any other:
+    /// |a·b − â·b̂| ≤ ‖a−â‖‖b̂‖ + ‖a‖‖b−b̂‖ (twice that for distances), and a little for rounding.
+    pub(crate) fn error_bounds(&self, similarity: Similarity) -> Vec<f32> {
+        let largest = |values: &[f32]| values.iter().copied().fold(0f32, f32::max);
+        let (error, norm) = (largest(&self.errors), largest(&self.norms));
+        let factor = if matches!(similarity, Similarity::Gaussian { .. }) { 2.0 } else { 1.0 };
+        let bound = |(own_error, own_norm): (&f32, &f32)| {
+            let rounding = 1e-5 * (own_norm + norm) * (own_norm + norm);
+            factor * (own_error * (norm + error) + own_norm * error) + rounding
+        };
+        self.errors.iter().zip(&self.norms).map(bound).collect()
+    }
+}
+
+/// An integer register tile and its shape. `run(rows, panel, groups, sums)` adds to `height · width` sums the
+/// products of `height` rows (STRETCH bytes apart) with a panel, `groups` times four columns.
+#[derive(Clone, Copy)]
+pub(super) struct IntegerKernel {
+    pub(super) height: usize,
+    pub(super) width: usize,
+    run: unsafe fn(rows: &[u8], panel: &[i8], groups: usize, sums: &mut [i32]),
+}
+
+const PORTABLE: IntegerKernel = IntegerKernel { height: 4, width: 8, run: portable };
+
+/// The kernels this CPU can run, slowest first.
+pub(super) fn available() -> Vec<IntegerKernel> {
+    #[allow(unused_mut)]
+    let mut kernels = vec![PORTABLE];
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx2") {
+            kernels.push(IntegerKernel { height: 3, width: 16, run: super::x86::bytes_avx2::<STRETCH> });
+        }
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni") {
+            kernels.push(IntegerKernel { height: 12, width: 32, run: super::x86::bytes_vnni::<STRETCH> });
+        }
+    }
+    kernels
+}
+
+fn portable(rows: &[u8], panel: &[i8], groups: usize, sums: &mut [i32]) {
+    for (row, sums) in rows.chunks_exact(STRETCH).zip(sums.chunks_exact_mut(PORTABLE.width)) {
+        for (a, b) in row.chunks_exact(4).zip(panel.chunks_exact(4 * PORTABLE.width)).take(groups) {
+            for (sum, b) in sums.iter_mut().zip(b.chunks_exact(4)) {
+                *sum += (0..4).map(|p| i32::from(a[p]) * i32::from(b[p])).sum::<i32>();
+            }
+        }
+    }
+}
+
+/// Quantised rows laid out for [`ScoreTile::look`]: panels, interleaved four columns at a time.
+pub(crate) struct PackedBytes {
+    kernel: IntegerKernel,
+    values: Vec<CacheLine>,
+    range: Range<usize>,
+}
+
+/// The bytes of some cache lines.
+fn bytes_mut(lines: &mut [CacheLine]) -> &mut [i8] {
+    // SAFETY: a `CacheLine` is 64 bytes without padding, and any bytes make one.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * 64)
+    }
+}
+
+/// The same, to be read.
+fn bytes(lines: &[CacheLine]) -> &[i8] {
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * 64)
+    }
+}
+
+impl PackedBytes {
+    pub(crate) fn new() -> Self {
+        Self::for_kernel(available().pop().unwrap_or(PORTABLE))
+    }
+
+    pub(super) fn for_kernel(kernel: IntegerKernel) -> Self {
+        PackedBytes { kernel, values: Vec::new(), range: 0..0 }
+    }
+
+    pub(crate) fn pack(&mut self, rows: &QuantisedRows, range: Range<usize>) {
+        let kernel = self.kernel;
+        let panel_bytes = kernel.width * rows.width;
+        grow(&mut self.values, range.len().div_ceil(kernel.width) * panel_bytes / 4);
+        let starts = range.clone().step_by(kernel.width);
+        for (panel, first) in bytes_mut(&mut self.values).chunks_exact_mut(panel_bytes).zip(starts) {
+            for lane in 0..kernel.width {
+                // Lanes past the end repeat the last row; nobody looks at them.
+                let row = rows.row((first + lane).min(range.end - 1));
+                for (group, four) in panel.chunks_exact_mut(4 * kernel.width).zip(row.chunks_exact(4)) {
+                    group[4 * lane..][..4].copy_from_slice(four);
+                }
+            }
+        }
+        self.range = range;
+    }
+}
+
+impl ScoreTile {
+    /// Cheap scores of the rows of `range` against every packed row.
+    pub(crate) fn look(&mut self, rows: &QuantisedRows, range: Range<usize>, packed: &PackedBytes) {
+        let kernel = packed.kernel;
+        (self.rows, self.packed_rows, self.width) = (range.len(), packed.range.len(), kernel.width);
+        if range.is_empty() || packed.range.is_empty() {
+            return;
+        }
+        // Sums of whole register tiles; the rows that do not exist come last and are dropped.
+        let padded = range.len().next_multiple_of(kernel.height);
+        let panels = packed.range.len().div_ceil(kernel.width);
+        self.sums.clear();
+        self.sums.resize(padded * kernel.width * panels, 0);
+        grow(&mut self.stretch, padded * STRETCH / 4);
+        for start in (0..rows.width).step_by(DEPTH) {
+            let depth = DEPTH.min(rows.width - start);
+            let stretch = bytes_mut(&mut self.stretch);
+            for (copy, row) in stretch.chunks_exact_mut(STRETCH).zip(range.clone()) {
+                for (copy, &byte) in copy.iter_mut().zip(&rows.row(row)[start..start + depth]) {
+                    *copy = byte + rows.offset as i8;
+                }
+            }
+            let panels = bytes(&packed.values).chunks_exact(kernel.width * rows.width);
+            for (panel, sums) in panels.zip(self.sums.chunks_exact_mut(padded * kernel.width)) {
+                let panel = &panel[start * kernel.width..][..depth * kernel.width];
+                let tiles = sums.chunks_exact_mut(kernel.height * kernel.width);
+                for (lines, sums) in unsigned(stretch).chunks_exact(kernel.height * STRETCH).zip(tiles) {
+                    // SAFETY: `available` offers a kernel only after finding its features on this CPU; the slices
+                    // were just cut to the lengths it asks for.
+                    #[allow(unsafe_code)]
+                    unsafe {
+                        (kernel.run)(lines, panel, depth / 4, sums)
+                    }
+                }
+            }
+        }
+        self.finish_look(rows, range, packed, padded);
+    }
+
+    /// From sums of bytes to scores.
+    fn finish_look(
+        &mut self,
+        rows: &QuantisedRows,
+        range: Range<usize>,
+        packed: &PackedBytes,
+        padded: usize,
+    ) {
+        let width = self.width;
+        grow(&mut self.scores, range.len() * width * packed.range.len().div_ceil(width));
+        let panels = floats_mut(&mut self.scores).chunks_exact_mut(range.len() * width);
+        for ((scores, sums), first) in
+            panels.zip(self.sums.chunks_exact(padded * width)).zip(packed.range.clone().step_by(width))
+        {
+            let lanes = first..packed.range.end.min(first + width);
+            let (mut scales, mut corrections, mut biases) = ([0f32; 32], [0i32; 32], [0f32; 32]);
+            for (lane, row) in lanes.enumerate() {
+                scales[lane] = rows.scales[row];
+                corrections[lane] = i32::from(rows.offset) * rows.sums[row];
+                biases[lane] = rows.biases[row];
+            }
+            for ((scores, sums), row) in
+                scores.chunks_exact_mut(width).zip(sums.chunks_exact(width)).zip(range.clone())
+            {
+                let (scale, bias) = (rows.scales[row], rows.biases[row]);
+                for lane in 0..width {
+                    let product = (sums[lane] - corrections[lane]) as f32;
+                    scores[lane] = product * (scale * scales[lane]) + (bias + biases[lane]);
+                }
+            }
+        }
+    }
+}
+
+/// The same bytes without sign: the offset has made them non-negative.
+fn unsigned(bytes: &[i8]) -> &[u8] {
+    // SAFETY: i8 and u8 have the same size and every value is valid.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instruction_set_gives_the_scores_of_the_plain_sum() {
+        for (rows, columns, low) in [(1, 1, 0), (40, 63, 0), (70, 129, -500), (33, 1030, -1000)] {
+            let values: Vec<f32> = (0..rows * columns)
+                .map(|at| ((at * 7919 + at / 7) % (1000 - low as usize)) as f32)
+                .map(|v| v + low as f32)
+                .collect();
+            let features = FeatureMatrix::new(rows, columns, values).unwrap();
+            for similarity in [Similarity::Dot3, Similarity::Gaussian { sigma2: 1.0 }] {
+                let quantised = QuantisedRows::new(&features, similarity);
+                let bounds = quantised.error_bounds(similarity);
+                for kernel in available() {
+                    let mut packed = PackedBytes::for_kernel(kernel);
+                    let mut tile = ScoreTile::new();
+                    let (own, others) = (rows / 3..rows, 0..rows.div_ceil(2));
+                    packed.pack(&quantised, others.clone());
+                    tile.look(&quantised, own.clone(), &packed);
+                    let mut seen = 0;
+                    for (at, first, scores) in tile.segments() {
+                        for (other, &score) in (others.start + first..).zip(scores) {
+                            seen += 1;
+                            let (i, j) = (own.start + at, other);
+                            let sum: i32 = quantised
+                                .row(i)
+                                .iter()
+                                .zip(quantised.row(j))
+                                .map(|(&a, &b)| i32::from(a) * i32::from(b))
+                                .sum();
+                            let want = sum as f32 * (quantised.scales[i] * quantised.scales[j])
+                                + (quantised.biases[i] + quantised.biases[j]);
+                            assert_eq!(score.to_bits(), want.to_bits(), "width {}, ({i},{j})", kernel.width);
+                            let exact =
+                                similarity.score(similarity.chain().of(features.row(i), features.row(j)));
+                            assert!(
+                                (score - exact).abs() <= bounds[i],
+                                "({i},{j}): {score} {exact} {}",
+                                bounds[i]
+                            );
+                        }
+                    }
+                    assert_eq!(seen, own.len() * others.len());
+                }
+            }
+        }
+    }
+}

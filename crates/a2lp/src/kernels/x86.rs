@@ -1,0 +1,195 @@
+//! Register tiles of two vectors a row, every accumulator in a register of its own.
+
+use super::{ABREAST, Chain, Hit, RegisterTile, STRETCH, Scan};
+use std::arch::x86_64::*;
+
+/// # Safety
+/// The CPU must have AVX-512; the panel is 32 wide and there are 32 thresholds.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn scan_avx512(scan: Scan<'_>, hits: &mut Vec<Hit>) {
+    let sign = _mm512_set1_ps(scan.sign);
+    // SAFETY: the caller promises 32 thresholds, and every line below is 32 long.
+    unsafe {
+        let thresholds =
+            [_mm512_loadu_ps(scan.thresholds.as_ptr()), _mm512_loadu_ps(scan.thresholds.as_ptr().add(16))];
+        for ((row, line), &row_threshold) in (0..).zip(scan.panel.chunks_exact(32)).zip(scan.rows) {
+            let row_threshold = _mm512_set1_ps(row_threshold);
+            let mut found = 0u32;
+            for half in 0..2 {
+                let scores = _mm512_mul_ps(sign, _mm512_loadu_ps(line.as_ptr().add(16 * half)));
+                let least = _mm512_min_ps(thresholds[half], row_threshold);
+                found |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(scores, least)) << (16 * half);
+            }
+            while found != 0 {
+                let at = found.trailing_zeros();
+                found &= found - 1;
+                hits.push(Hit { row, packed_row: scan.first + at, score: scan.sign * line[at as usize] });
+            }
+        }
+    }
+}
+
+macro_rules! register_tile {
+    ($name:ident, $features:literal, $height:literal, $lanes:literal,
+     $zero:ident, $load:ident, $store:ident, $splat:ident, $sub:ident, $fma:ident) => {
+        /// # Safety
+        /// The CPU must have the named features, and `tile` and `out` the lengths that `Kernel` asks for.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $name<const SQUARED: bool>(tile: RegisterTile<'_>, out: &mut [f32]) {
+            let (rows, panel, out) = (tile.rows.as_ptr(), tile.panel.as_ptr(), out.as_mut_ptr());
+            let mut acc = [[$zero(); 2]; $height];
+            // SAFETY: the caller promises `depth` values behind every row, `depth · 2 · lanes` behind
+            // `panel`, and room for `live` rows of `2 · lanes` behind `out`; loads are unaligned.
+            unsafe {
+                if tile.resume {
+                    for i in 0..tile.live {
+                        acc[i] = [$load(out.add(i * 2 * $lanes)), $load(out.add((i * 2 + 1) * $lanes))];
+                    }
+                }
+                for p in 0..tile.depth {
+                    let b = [$load(panel.add(2 * $lanes * p)), $load(panel.add(2 * $lanes * p + $lanes))];
+                    for i in 0..$height {
+                        let a = $splat(*rows.add(i * STRETCH + p));
+                        for j in 0..2 {
+                            acc[i][j] = if SQUARED {
+                                let difference = $sub(a, b[j]);
+                                $fma(difference, difference, acc[i][j])
+                            } else {
+                                $fma(a, b[j], acc[i][j])
+                            };
+                        }
+                    }
+                }
+                for i in 0..$height {
+                    if i < tile.live {
+                        $store(out.add(i * 2 * $lanes), acc[i][0]);
+                        $store(out.add((i * 2 + 1) * $lanes), acc[i][1]);
+                    }
+                }
+            }
+        }
+    };
+}
+
+register_tile!(
+    avx2,
+    "avx2,fma",
+    6,
+    8,
+    _mm256_setzero_ps,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_set1_ps,
+    _mm256_sub_ps,
+    _mm256_fmadd_ps
+);
+register_tile!(
+    avx512,
+    "avx512f",
+    12,
+    16,
+    _mm512_setzero_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_set1_ps,
+    _mm512_sub_ps,
+    _mm512_fmadd_ps
+);
+
+/// # Safety
+/// The CPU must have AVX-512 VNNI; there are 12 rows, `STRETCH` bytes apart, `groups` groups of 4 × 32 bytes in
+/// the panel, and 12 × 32 sums.
+#[target_feature(enable = "avx512f,avx512vnni")]
+pub(super) unsafe fn bytes_vnni<const STRETCH: usize>(
+    rows: &[u8],
+    panel: &[i8],
+    groups: usize,
+    sums: &mut [i32],
+) {
+    let (rows, panel, sums) = (rows.as_ptr(), panel.as_ptr(), sums.as_mut_ptr());
+    let mut acc = [[_mm512_setzero_si512(); 2]; 12];
+    // SAFETY: all reads and writes stay within the lengths the caller promises; they are unaligned.
+    unsafe {
+        for i in 0..12 {
+            acc[i] = [
+                _mm512_loadu_si512(sums.add(32 * i).cast()),
+                _mm512_loadu_si512(sums.add(32 * i + 16).cast()),
+            ];
+        }
+        for g in 0..groups {
+            let b = [
+                _mm512_loadu_si512(panel.add(128 * g).cast()),
+                _mm512_loadu_si512(panel.add(128 * g + 64).cast()),
+            ];
+            for i in 0..12 {
+                let a = _mm512_set1_epi32(rows.add(i * STRETCH + 4 * g).cast::<i32>().read_unaligned());
+                for j in 0..2 {
+                    acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], a, b[j]);
+                }
+            }
+        }
+        for i in 0..12 {
+            _mm512_storeu_si512(sums.add(32 * i).cast(), acc[i][0]);
+            _mm512_storeu_si512(sums.add(32 * i + 16).cast(), acc[i][1]);
+        }
+    }
+}
+
+/// Products of six-bit numbers (0…63 by −31…31 or 0…63) fit into 16 bits pairwise; this many pairs may be added up
+/// before they are widened: 4 · 2 · 63 · 63 = 31,752.
+const NARROW: usize = 4;
+
+/// # Safety
+/// The CPU must have AVX2; there are 3 rows, `STRETCH` bytes apart, `groups` groups of 4 × 16 bytes in the panel,
+/// and 3 × 16 sums. Bytes stay within six bits.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn bytes_avx2<const STRETCH: usize>(
+    rows: &[u8],
+    panel: &[i8],
+    groups: usize,
+    sums: &mut [i32],
+) {
+    let (rows, panel, sums) = (rows.as_ptr(), panel.as_ptr(), sums.as_mut_ptr());
+    let ones = _mm256_set1_epi16(1);
+    let mut acc = [[_mm256_setzero_si256(); 2]; 3];
+    // SAFETY: all reads and writes stay within the lengths the caller promises; they are unaligned.
+    unsafe {
+        for i in 0..3 {
+            for j in 0..2 {
+                acc[i][j] = _mm256_loadu_si256(sums.add(16 * i + 8 * j).cast());
+            }
+        }
+        let mut g = 0;
+        while g < groups {
+            let mut narrow = [[_mm256_setzero_si256(); 2]; 3];
+            for g in g..groups.min(g + NARROW) {
+                let b = [
+                    _mm256_loadu_si256(panel.add(64 * g).cast()),
+                    _mm256_loadu_si256(panel.add(64 * g + 32).cast()),
+                ];
+                for i in 0..3 {
+                    let a = _mm256_set1_epi32(rows.add(i * STRETCH + 4 * g).cast::<i32>().read_unaligned());
+                    for j in 0..2 {
+                        narrow[i][j] = _mm256_add_epi16(narrow[i][j], _mm256_maddubs_epi16(a, b[j]));
+                    }
+                }
+            }
+            for i in 0..3 {
+                for j in 0..2 {
+                    acc[i][j] = _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(narrow[i][j], ones));
+                }
+            }
+            g += NARROW;
+        }
+        for i in 0..3 {
+            for j in 0..2 {
+                _mm256_storeu_si256(sums.add(16 * i + 8 * j).cast(), acc[i][j]);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx,fma")]
+pub(super) fn abreast(chain: Chain, a: &[f32], others: [&[f32]; ABREAST]) -> [f32; ABREAST] {
+    super::abreast(chain, a, others)
+}
