@@ -1,8 +1,8 @@
 //! The command line, as the user writes it. What it means is decided in the commands.
 
 use a2lp::{
-    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Neighbours, Solver, SourceNodes,
-    Unreached,
+    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Neighbours, Similarity, Solver,
+    SourceNodes, Unreached,
 };
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -26,6 +26,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Label(Box<LabelArgs>),
+    Graph(GraphArgs),
     Inspect(InspectArgs),
     Demo(DemoArgs),
     /// Print a completion script for a shell
@@ -118,7 +119,7 @@ pub(crate) struct LabelArgs {
     pub(crate) gauss_sigma2: Option<f64>,
     /// How neighbours are searched for: exact compares every pair in full; screened looks at six bits of every number
     /// first, is several times faster on wide features and reports how few neighbours it missed [default: auto]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(&[("auto", GraphMethod::Auto), ("exact", GraphMethod::Exact), ("screened", GraphMethod::Screened)]))]
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = graph_method())]
     pub(crate) graph_method: Option<GraphMethod>,
     /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
     /// [default: all]
@@ -171,6 +172,47 @@ pub(crate) struct LabelArgs {
     /// End early when a round changes no label
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) stop_when_stable: bool,
+}
+
+/// Find the neighbours of every row and save the graph
+///
+/// Writes a sparse matrix that `scipy.sparse.load_npz` opens: each row holds the K nearest rows and their
+/// similarities. Several files are stacked in the order given.
+#[derive(Args)]
+#[command(
+    after_help = "Example: a2lp graph --features src.npy --features tgt.npy --neighbours 20 --out graph.npz"
+)]
+pub(crate) struct GraphArgs {
+    /// Features; may be given several times
+    #[arg(long, value_name = "FILE", required = true, action = clap::ArgAction::Append, value_hint = ValueHint::FilePath)]
+    pub(crate) features: Vec<PathBuf>,
+    /// k, the neighbours of each row
+    #[arg(long, value_name = "K", default_value_t = 20)]
+    pub(crate) neighbours: usize,
+    /// Where the graph goes (.npz)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// How alike two vectors are
+    #[arg(long, value_enum, default_value_t = SimilarityArg::Cosine)]
+    pub(crate) similarity: SimilarityArg,
+    /// σ² of the Gaussian similarity
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) gauss_sigma2: f64,
+    /// How neighbours are searched for; see `a2lp label --help`
+    #[arg(long, default_value = "auto", value_parser = graph_method())]
+    pub(crate) graph_method: GraphMethod,
+    /// Save A + Aᵀ, the matrix that labels are propagated over, instead of the lists
+    #[arg(long)]
+    pub(crate) symmetric: bool,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace an output file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Tell what is in a feature or label file
@@ -230,6 +272,16 @@ pub(crate) enum Preset {
     Visda,
 }
 
+impl SimilarityArg {
+    pub(crate) fn with(self, sigma2: f64) -> Similarity {
+        match self {
+            SimilarityArg::Cosine => Similarity::Cosine,
+            SimilarityArg::Gaussian => Similarity::Gaussian { sigma2 },
+            SimilarityArg::Dot3 => Similarity::Dot3,
+        }
+    }
+}
+
 /// A parser for a closed list of words and what they stand for.
 fn parser<T: Copy + Send + Sync + 'static>(
     values: &'static [(&'static str, T)],
@@ -239,6 +291,10 @@ fn parser<T: Copy + Send + Sync + 'static>(
         let found = values.iter().find(|(name, _)| *name == given);
         found.expect("clap lets only the listed words through").1
     })
+}
+
+fn graph_method() -> impl clap::builder::TypedValueParser<Value = GraphMethod> {
+    parser(&[("auto", GraphMethod::Auto), ("exact", GraphMethod::Exact), ("screened", GraphMethod::Screened)])
 }
 
 fn parse_neighbours(text: &str) -> Result<Neighbours, String> {

@@ -7,7 +7,7 @@ use crate::progress::Onlooker;
 use crate::record::{Evaluation, Input, Inputs, Record, Settings, Summary, Timings};
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Similarity, SourceNodes};
+use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, SourceNodes};
 use a2lp_data::{FeatureFile, read_class_names, read_ids, read_labels, stack};
 use anyhow::{Context, bail};
 use std::io::Write;
@@ -98,14 +98,8 @@ fn resolve(args: &LabelArgs) -> Parameters {
         Some(a2lp::Neighbours::All) => p = p.full_graph(),
         None => {}
     }
-    let sigma2 = args.gauss_sigma2.unwrap_or(1.0);
-    p.similarity(match args.similarity {
-        None | Some(SimilarityArg::Cosine) => Similarity::Cosine,
-        Some(SimilarityArg::Gaussian) => Similarity::Gaussian { sigma2 },
-        Some(SimilarityArg::Dot3) => Similarity::Dot3,
-    })
-    .k_includes_self(args.k_includes_self)
-    .stop_when_stable(args.stop_when_stable)
+    let similarity = args.similarity.unwrap_or(SimilarityArg::Cosine).with(args.gauss_sigma2.unwrap_or(1.0));
+    p.similarity(similarity).k_includes_self(args.k_includes_self).stop_when_stable(args.stop_when_stable)
 }
 
 /// Refuses before any work when an output is in the way.

@@ -7,6 +7,7 @@
 mod args;
 mod config;
 mod demo;
+mod graph;
 mod inspect;
 mod interrupt;
 mod label;
@@ -41,6 +42,7 @@ fn run() -> anyhow::Result<Outcome> {
     let cli = Cli::parse_from(config::expand(std::env::args_os().collect())?);
     match cli.command {
         Command::Label(args) => label::run(&args),
+        Command::Graph(args) => graph::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions { shell } => {

@@ -66,6 +66,24 @@ impl ArrayFile {
         self
     }
 
+    /// Adds the fields of a sparse matrix as SciPy's `save_npz` names them.
+    pub fn sparse(self, graph: &a2lp::NeighbourGraph) -> Self {
+        let vector = |length: usize| format!("({length},)");
+        let nodes = graph.nodes() as i64;
+        let shape = [nodes, nodes].into_iter().flat_map(i64::to_le_bytes);
+        let starts = graph.starts.iter().flat_map(|&s| (s as i64).to_le_bytes());
+        let columns = graph.columns.iter().flat_map(|&c| i64::from(c).to_le_bytes());
+        let weights = graph.weights.iter().flat_map(|w| w.to_le_bytes());
+        let entries = vector(graph.columns.len());
+        let mut file = self;
+        file.fields.push(("indices".into(), npy("<i8", &entries, columns)));
+        file.fields.push(("indptr".into(), npy("<i8", &vector(graph.starts.len()), starts)));
+        file.fields.push(("format".into(), npy("|S3", "()", *b"csr")));
+        file.fields.push(("shape".into(), npy("<i8", "(2,)", shape)));
+        file.fields.push(("data".into(), npy("<f4", &entries, weights)));
+        file
+    }
+
     /// Adds a vector of strings.
     pub fn strings<S: AsRef<str>>(mut self, name: &str, values: &[S]) -> Self {
         let width = values.iter().map(|v| v.as_ref().chars().count()).max().unwrap_or(0).max(1);
@@ -97,7 +115,7 @@ impl ArrayFile {
     }
 }
 
-fn npy(descr: &str, shape: &str, data: impl Iterator<Item = u8>) -> Vec<u8> {
+fn npy(descr: &str, shape: &str, data: impl IntoIterator<Item = u8>) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // The elements start at a multiple of 64 bytes.
     let padded = (10 + header.len() + 1).next_multiple_of(64);

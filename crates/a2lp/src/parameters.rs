@@ -50,6 +50,17 @@ pub enum GraphMethod {
     Screened,
 }
 
+impl GraphMethod {
+    /// The word used in options and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            GraphMethod::Auto => "auto",
+            GraphMethod::Exact => "exact",
+            GraphMethod::Screened => "screened",
+        }
+    }
+}
+
 /// Which source rows become labelled nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -307,6 +318,12 @@ impl CheckedParameters {
             Neighbours::Nearest(k) => Some(k - usize::from(self.k_includes_self)),
             Neighbours::All => None,
         }
+    }
+
+    /// The worker threads asked for.
+    pub(crate) fn pool(&self) -> Result<rayon::ThreadPool, Error> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        pool.map_err(|_| Error::Threads(self.threads))
     }
 
     /// The solver that `Auto` stands for.

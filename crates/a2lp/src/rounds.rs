@@ -92,11 +92,7 @@ pub fn label(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(parameters.threads)
-        .build()
-        .map_err(|_| Error::Threads(parameters.threads))?;
-    pool.install(|| run(domains, parameters, observer))
+    parameters.pool()?.install(|| run(domains, parameters, observer))
 }
 
 fn run(

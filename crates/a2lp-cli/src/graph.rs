@@ -1,0 +1,72 @@
+//! `a2lp graph`: the neighbour graph as a file.
+
+use crate::Outcome;
+use crate::args::GraphArgs;
+use crate::progress::Onlooker;
+use a2lp::{GraphReport, Parameters, neighbour_graph};
+use a2lp_data::{ArrayFile, FeatureFile, stack};
+use anyhow::bail;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Serialize)]
+struct Summary {
+    out: PathBuf,
+    nodes: usize,
+    columns: usize,
+    entries: usize,
+    graph: GraphReport,
+    search_secs: f64,
+}
+
+pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
+    if args.out.exists() && !args.force {
+        bail!("{} exists already; pass --force to replace it", args.out.display());
+    }
+    let parameters = Parameters::new()
+        .neighbours(args.neighbours)
+        .similarity(args.similarity.with(args.gauss_sigma2))
+        .graph_method(args.graph_method)
+        .threads(args.threads)
+        .check()?;
+    let mut files =
+        args.features.iter().map(|path| FeatureFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let columns = files[0].columns();
+    if let Some(other) = files.iter().find(|file| file.columns() != columns) {
+        bail!(
+            "{} has {columns} columns, {} has {}; all files need features of the same extractor",
+            args.features[0].display(),
+            other.path().display(),
+            other.columns()
+        );
+    }
+    let features = stack(&mut files)?;
+    let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None))?;
+    ArrayFile::new().sparse(&found.graph).write(&args.out, args.force)?;
+
+    let summary = Summary {
+        out: args.out.clone(),
+        nodes: found.graph.nodes(),
+        columns,
+        entries: found.graph.columns.len(),
+        graph: found.report,
+        search_secs: found.secs,
+    };
+    let text = if args.json {
+        serde_json::to_string_pretty(&summary)? + "\n"
+    } else {
+        format!(
+            "{} nodes, {} entries, found by {} search in {:.2} s (recall {:.5} on {} sampled rows); graph in {}\n",
+            summary.nodes,
+            summary.entries,
+            summary.graph.method.as_str(),
+            summary.search_secs,
+            summary.graph.recall,
+            summary.graph.sampled_rows,
+            args.out.display()
+        )
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
