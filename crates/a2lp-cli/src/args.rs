@@ -85,6 +85,11 @@ pub(crate) struct LabelArgs {
     /// Read options from a TOML file; options on the command line win
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// A neighbour graph to use instead of searching: a sparse matrix of scipy.sparse.save_npz over the source rows, then
+    /// the target rows, from `a2lp graph` or anyone else. Directed rows are symmetrised, a symmetric matrix is taken as
+    /// it is
+    #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
+    pub(crate) graph: Option<PathBuf>,
     /// Add the probability of every class to the output
     #[arg(long, help_heading = FILES, hide_short_help = true)]
     pub(crate) probabilities: bool,

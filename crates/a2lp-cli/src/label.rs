@@ -8,7 +8,7 @@ use crate::record::{Evaluation, Input, Inputs, Record, Settings, Summary, Timing
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, SourceNodes};
-use a2lp_data::{FeatureFile, read_class_names, read_ids, read_labels, stack};
+use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use anyhow::{Context, bail};
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +30,14 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
     let read_secs = started.elapsed().as_secs_f64();
     let evaluator = loaded.truth.map(Evaluator::new);
     let onlooker = Onlooker::new(evaluator.as_ref());
-    let labelling = a2lp::label(loaded.domains, &parameters, &onlooker)?;
+    let labelling = match &args.graph {
+        Some(path) => {
+            let graph = read_graph(path)?;
+            a2lp::label_on_graph(loaded.domains, graph, &parameters, &onlooker)
+                .with_context(|| path.display().to_string())?
+        }
+        None => a2lp::label(loaded.domains, &parameters, &onlooker)?,
+    };
     let score = evaluator.as_ref().map(|e| e.truth().score(labelling.pseudo_labels.labels())).transpose()?;
     let round_scores = evaluator.as_ref().map(Evaluator::rounds);
 

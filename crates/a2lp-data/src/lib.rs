@@ -27,4 +27,5 @@ pub use error::{DataError, Problem};
 pub use feature_file::{FeatureFile, stack};
 pub use format::Format;
 pub use npy::ElementType;
+pub use npz::read_graph;
 pub use write::{ArrayFile, write_atomically};

@@ -156,6 +156,7 @@ impl Header {
         decode: impl Fn(&[u8]) -> f32,
     ) -> Result<(), Problem> {
         let (rows, columns) = self.matrix_shape()?;
+        assert_eq!(out.len(), rows * columns, "the caller made room for the matrix");
         let (mut row, mut column) = (0, 0);
         self.for_each_element(reader, |bytes| {
             out[row * columns + column] = decode(bytes);
@@ -171,6 +172,26 @@ impl Header {
                 }
             }
         })
+    }
+
+    /// Reads a vector of numbers.
+    pub(crate) fn read_vector(&self, reader: &mut impl Read) -> Result<Vec<f32>, Problem> {
+        let [length] = self.shape[..] else {
+            let (what, wanted) = ("weights", "one dimension");
+            return Err(Problem::Dimensions { what, wanted, shape: self.shape.clone() });
+        };
+        let row = Header { shape: vec![1, length], fortran_order: false, ..self.clone() };
+        let mut values = Vec::new();
+        values.try_reserve_exact(length).map_err(|_| Problem::Memory(4 * length as u128))?;
+        values.resize(length, 0.0);
+        row.read_matrix(reader, &mut values)?;
+        Ok(values)
+    }
+
+    /// Reads a single word.
+    pub(crate) fn read_scalar(&self, reader: &mut impl Read) -> Result<String, Problem> {
+        let one = Header { shape: vec![1], ..self.clone() };
+        Ok(one.read_column(reader)?.into_strings().pop().unwrap_or_default())
     }
 
     /// Reads a vector of labels or names.

@@ -1,8 +1,9 @@
 //! NumPy's archives: a zip with one `.npy` file per field.
 
 use crate::column::Column;
-use crate::error::Problem;
+use crate::error::{DataError, Problem};
 use crate::npy::Header;
+use a2lp::NeighbourGraph;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -82,6 +83,57 @@ pub(crate) fn read_column(path: &Path, field: &str) -> Result<Column, Problem> {
     let field = npz.only(field, |header| matches!(header.shape[..], [_]))?;
     let (header, mut reader) = npz.array(&field)?;
     header.read_column(&mut reader)
+}
+
+/// A square sparse matrix as SciPy's `save_npz` writes it.
+pub fn read_graph(path: &Path) -> Result<NeighbourGraph, DataError> {
+    read_csr(path).map_err(|problem| DataError::new(path, problem))
+}
+
+fn read_csr(path: &Path) -> Result<NeighbourGraph, Problem> {
+    let mut npz = Npz::open(path)?;
+    if !["indices", "indptr", "data", "shape"].iter().all(|field| npz.has(field)) {
+        let fields = npz.fields().join(", ");
+        return Err(Problem::Archive(format!(
+            "not a sparse matrix of scipy.sparse.save_npz; it has: {fields}"
+        )));
+    }
+    if npz.has("format") {
+        // A single word, as a scalar.
+        let (header, mut reader) = npz.array("format")?;
+        let format = header.read_scalar(&mut reader)?;
+        if format != "csr" {
+            return Err(Problem::Archive(format!(
+                "sparse format '{format}'; save it as csr: matrix.tocsr()"
+            )));
+        }
+    }
+    let mut whole = |field: &str| -> Result<Vec<i64>, Problem> {
+        let (header, mut reader) = npz.array(field)?;
+        match header.read_column(&mut reader)? {
+            Column::Integers(values) => Ok(values),
+            Column::Strings(_) => Err(Problem::ElementType(format!("strings in '{field}'"))),
+        }
+    };
+    let (shape, starts, columns) = (whole("shape")?, whole("indptr")?, whole("indices")?);
+    let wrong = |message: String| Problem::Archive(message);
+    if shape.len() != 2 || shape[0] != shape[1] || starts.len() as i64 != shape[0].saturating_add(1) {
+        return Err(wrong(format!(
+            "a matrix of shape {shape:?} with {} row starts is no graph",
+            starts.len()
+        )));
+    }
+    let starts = starts
+        .iter()
+        .map(|&s| usize::try_from(s).map_err(|_| wrong(format!("row start {s} is negative"))))
+        .collect::<Result<Vec<_>, _>>()?;
+    let columns = columns
+        .iter()
+        .map(|&c| u32::try_from(c).map_err(|_| wrong(format!("column {c} cannot be"))))
+        .collect::<Result<Vec<_>, _>>()?;
+    let (header, mut reader) = npz.array("data")?;
+    let weights = header.read_vector(&mut reader)?;
+    Ok(NeighbourGraph { starts, columns, weights })
 }
 
 fn damaged(error: zip::result::ZipError) -> Problem {

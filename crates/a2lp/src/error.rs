@@ -94,6 +94,9 @@ pub enum Error {
     /// More nodes than 32-bit indices can count.
     #[error("{0} rows are more than this build can index (4294967295)")]
     TooManyRows(usize),
+    /// A graph that was brought along does not fit.
+    #[error("the graph does not fit: {0}")]
+    Graph(String),
     /// A similarity left the range of f32.
     #[error("the similarities of node {0} overflow; scale the features down or use the cosine similarity")]
     WeightOverflow(usize),

@@ -3,7 +3,7 @@
 use crate::affinity::symmetrise;
 use crate::error::{Domain, Error};
 use crate::features::FeatureMatrix;
-use crate::neighbours::{GraphReport, find_neighbours};
+use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours};
 use crate::observer::Observer;
 use crate::parameters::{CheckedParameters, Similarity};
 use std::time::Instant;
@@ -23,6 +23,81 @@ impl NeighbourGraph {
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.starts.len().saturating_sub(1)
+    }
+
+    /// Makes sure that this is a graph over `nodes` nodes with usable weights.
+    fn check(&self, nodes: usize) -> Result<(), Error> {
+        let wrong = |message: String| Err(Error::Graph(message));
+        if self.nodes() != nodes {
+            return wrong(format!("{} rows for {nodes} nodes (source rows, then target rows)", self.nodes()));
+        }
+        let ends = (self.starts[0], self.starts[nodes]);
+        if ends != (0, self.columns.len()) || self.weights.len() != self.columns.len() {
+            return wrong("row starts, columns and weights disagree about the number of entries".into());
+        }
+        let mut seen = vec![usize::MAX; nodes];
+        for node in 0..nodes {
+            if self.starts[node] > self.starts[node + 1] {
+                return wrong(format!("the start of row {} lies behind its end", node));
+            }
+            for (column, weight) in self.row(node) {
+                match seen.get_mut(column as usize) {
+                    None => return wrong(format!("row {node} names column {column}, beyond the last")),
+                    Some(last) if *last == node => {
+                        return wrong(format!("row {node} names column {column} twice"));
+                    }
+                    Some(last) => *last = node,
+                }
+                if !(weight.is_finite() && weight >= 0.0) {
+                    return wrong(format!(
+                        "row {node}, column {column}: weight {weight}; weights are finite and not negative"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, node: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
+        let range = self.starts[node]..self.starts[node + 1];
+        self.columns[range.clone()].iter().copied().zip(self.weights[range].iter().copied())
+    }
+
+    /// The same weight in both directions everywhere?
+    fn is_symmetric(&self) -> bool {
+        // Every entry (i, j) is looked up as (j, i); rows are sorted once.
+        let sorted: Vec<Vec<(u32, u32)>> = (0..self.nodes())
+            .map(|node| {
+                let mut row: Vec<(u32, u32)> = self.row(node).map(|(j, w)| (j, w.to_bits())).collect();
+                row.sort_unstable();
+                row
+            })
+            .collect();
+        sorted.iter().enumerate().all(|(i, row)| {
+            row.iter().all(|&(j, weight)| sorted[j as usize].binary_search(&(i as u32, weight)).is_ok())
+        })
+    }
+
+    /// The graph as neighbour lists. Directed rows become lists as long as they are; of a symmetric matrix each pair
+    /// is kept once, so that A + Aᵀ gives it back, and its lists are closed to newcomers.
+    pub(crate) fn into_lists(self, nodes: usize, similarity: Similarity) -> Result<NeighbourLists, Error> {
+        self.check(nodes)?;
+        let symmetric = self.is_symmetric();
+        let mut lists = NeighbourLists::with_capacity(nodes, self.columns.len().div_ceil(nodes.max(1)));
+        let mut list: Vec<Ranked> = Vec::new();
+        for node in 0..nodes {
+            // A node is no neighbour of its own, whatever a file says.
+            let others = self.row(node).filter(|&(j, weight)| j as usize != node && weight > 0.0);
+            let kept = others.filter(|&(j, _)| !symmetric || j as usize > node);
+            list.clear();
+            list.extend(kept.map(|(j, weight)| Ranked::new(similarity.score_of_weight(weight), j)));
+            list.sort_unstable_by(|a, b| b.cmp(a));
+            lists.push(&list, list.len());
+        }
+        if symmetric {
+            lists.close();
+        }
+        Ok(lists)
     }
 }
 

@@ -59,4 +59,4 @@ pub use parameters::{
 };
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
-pub use rounds::{Labelling, Round, label};
+pub use rounds::{Labelling, Round, label, label_on_graph};

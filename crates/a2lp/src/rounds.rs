@@ -4,6 +4,7 @@ use crate::affinity::{Affinity, full_graph, symmetrise};
 use crate::anchors::{Anchor, Averaging, place_anchors, weighted_mean};
 use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix};
+use crate::graph::NeighbourGraph;
 use crate::labels::{ClassId, Classes};
 use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours, insert_nodes};
 use crate::observer::{FinishedRound, Observer, Stage, tell};
@@ -57,7 +58,7 @@ pub struct Labelling {
     pub rounds: Vec<Round>,
     /// Labels after each round; the first are those of plain label propagation.
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
-    /// How neighbours were found; `None` for the full graph.
+    /// How neighbours were found; `None` for the full graph and for one that was brought along.
     pub graph: Option<GraphReport>,
     /// Seconds spent finding neighbours.
     pub neighbours_secs: f64,
@@ -92,11 +93,30 @@ pub fn label(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
-    parameters.pool()?.install(|| run(domains, parameters, observer))
+    parameters.pool()?.install(|| run(domains, None, parameters, observer))
+}
+
+/// Labels the target over a graph that was brought along: nodes are the source rows, then the target rows.
+///
+/// Directed rows are symmetrised as A + Aᵀ and each row's own length is its k; a symmetric matrix is used as it is.
+/// Anchors are compared with the features as always.
+pub fn label_on_graph(
+    domains: Domains,
+    graph: NeighbourGraph,
+    parameters: &CheckedParameters,
+    observer: &dyn Observer,
+) -> Result<Labelling, Error> {
+    if parameters.source_nodes == SourceNodes::Centres || parameters.others().is_none() {
+        let message =
+            "it has a node for every source row, so neither centres nor the full graph can be asked for";
+        return Err(Error::Graph(message.into()));
+    }
+    parameters.pool()?.install(|| run(domains, Some(graph), parameters, observer))
 }
 
 fn run(
     domains: Domains,
+    graph: Option<NeighbourGraph>,
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
@@ -106,7 +126,7 @@ fn run(
     let targets = domains.target_rows();
 
     let started = Instant::now();
-    let mut view = View::build(domains, parameters, observer)?;
+    let mut view = View::build(domains, graph, parameters, observer)?;
     let neighbours_secs = started.elapsed().as_secs_f64();
     let mut soft = SoftLabels::new(classes.len());
     let mut anchors: Vec<Anchor> = Vec::new();
@@ -205,6 +225,7 @@ enum Graph {
 impl View {
     fn build(
         domains: Domains,
+        graph: Option<NeighbourGraph>,
         parameters: &CheckedParameters,
         observer: &dyn Observer,
     ) -> Result<Self, Error> {
@@ -226,9 +247,16 @@ impl View {
                 // No node can have more neighbours than there will ever be nodes.
                 let anchors = source_labels.classes().len() * (parameters.rounds - 1);
                 let k = k.min(features.rows() + anchors);
-                let (lists, found) =
-                    find_neighbours(&features, k, parameters.similarity, parameters.graph_method, observer)?;
-                report = Some(found);
+                let lists = match graph {
+                    Some(graph) => graph.into_lists(features.rows(), parameters.similarity)?,
+                    None => {
+                        let method = parameters.graph_method;
+                        let (lists, found) =
+                            find_neighbours(&features, k, parameters.similarity, method, observer)?;
+                        report = Some(found);
+                        lists
+                    }
+                };
                 let keep = parameters.anchor_mode == AnchorMode::Replace && parameters.rounds > 1;
                 Graph::Nearest { k, without_anchors: keep.then(|| lists.clone()), lists }
             }

@@ -110,6 +110,15 @@ impl Similarity {
         }
     }
 
+    /// The score that has this weight; the reverse of [`weight`](Self::weight).
+    pub(crate) fn score_of_weight(self, weight: f32) -> f32 {
+        match self {
+            Similarity::Cosine => weight,
+            Similarity::Dot3 => weight.cbrt(),
+            Similarity::Gaussian { sigma2 } => (2.0 * sigma2 * f64::from(weight).ln()) as f32,
+        }
+    }
+
     /// ε(vᵢ, vⱼ) of eq. 6, from the score of the pair.
     pub(crate) fn weight(self, score: f32) -> f32 {
         match self {
@@ -128,11 +137,18 @@ pub(crate) struct NeighbourLists {
     /// How many of them are taken.
     lengths: Vec<u32>,
     slots: Vec<Ranked>,
+    /// The first so many lists take no further neighbours.
+    closed: usize,
 }
 
 impl NeighbourLists {
     pub(crate) fn new() -> Self {
-        NeighbourLists { starts: vec![0], lengths: Vec::new(), slots: Vec::new() }
+        NeighbourLists { starts: vec![0], lengths: Vec::new(), slots: Vec::new(), closed: 0 }
+    }
+
+    /// Lists there are now take no further neighbours.
+    pub(crate) fn close(&mut self) {
+        self.closed = self.nodes();
     }
 
     pub(crate) fn with_capacity(nodes: usize, k: usize) -> Self {
@@ -165,10 +181,10 @@ impl NeighbourLists {
     pub(crate) fn lists_mut(&mut self) -> Vec<ListMut<'_>> {
         let mut rest = &mut self.slots[..];
         let mut lists = Vec::with_capacity(self.lengths.len());
-        for (bounds, length) in self.starts.windows(2).zip(&mut self.lengths) {
+        for (node, (bounds, length)) in self.starts.windows(2).zip(&mut self.lengths).enumerate() {
             let (slots, tail) = rest.split_at_mut(bounds[1] - bounds[0]);
             rest = tail;
-            lists.push(ListMut { slots, length });
+            lists.push(ListMut { slots, length, closed: node < self.closed });
         }
         lists
     }
@@ -178,6 +194,7 @@ impl NeighbourLists {
 pub(crate) struct ListMut<'a> {
     slots: &'a mut [Ranked],
     length: &'a mut u32,
+    closed: bool,
 }
 
 impl ListMut<'_> {
@@ -185,7 +202,7 @@ impl ListMut<'_> {
     pub(crate) fn offer(&mut self, candidate: Ranked) {
         let length = *self.length as usize;
         let full = length == self.slots.len();
-        if full && self.slots.last().is_none_or(|worst| *worst >= candidate) {
+        if self.closed || full && self.slots.last().is_none_or(|worst| *worst >= candidate) {
             return;
         }
         let at = self.slots[..length].partition_point(|kept| *kept > candidate);
