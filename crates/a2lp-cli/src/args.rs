@@ -122,8 +122,9 @@ pub(crate) struct LabelArgs {
     /// distance between neighbours works [default: 1]
     #[arg(long, value_name = "S", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) gauss_sigma2: Option<f64>,
-    /// How neighbours are searched for: exact compares every pair in full; screened looks at six bits of every number
-    /// first, is several times faster on wide features and reports how few neighbours it missed [default: auto]
+    /// How neighbours are searched for: exact (which auto takes) compares every pair in full; screened looks at six bits
+    /// of every number first; pruned looks only at groups of rows nearby, for 50,000 rows and more. The last two report
+    /// how many neighbours they missed [default: auto]
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = graph_method())]
     pub(crate) graph_method: Option<GraphMethod>,
     /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
@@ -140,7 +141,7 @@ pub(crate) struct LabelArgs {
     /// Worker threads; 0 = one per core. The labels do not depend on it [default: 0]
     #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) threads: Option<usize>,
-    /// Seed of everything random; kept in the run record. The exact graph has nothing random in it [default: 0]
+    /// Seed of everything random; kept in the run record. Only the pruned search uses it [default: 0]
     #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 
@@ -206,6 +207,9 @@ pub(crate) struct GraphArgs {
     /// How neighbours are searched for; see `a2lp label --help`
     #[arg(long, default_value = "auto", value_parser = graph_method())]
     pub(crate) graph_method: GraphMethod,
+    /// Seed of searches that have something random in them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
     /// Save A + Aᵀ, the matrix that labels are propagated over, instead of the lists
     #[arg(long)]
     pub(crate) symmetric: bool,
@@ -299,7 +303,12 @@ fn parser<T: Copy + Send + Sync + 'static>(
 }
 
 fn graph_method() -> impl clap::builder::TypedValueParser<Value = GraphMethod> {
-    parser(&[("auto", GraphMethod::Auto), ("exact", GraphMethod::Exact), ("screened", GraphMethod::Screened)])
+    parser(&[
+        ("auto", GraphMethod::Auto),
+        ("exact", GraphMethod::Exact),
+        ("screened", GraphMethod::Screened),
+        ("pruned", GraphMethod::Pruned),
+    ])
 }
 
 fn parse_neighbours(text: &str) -> Result<Neighbours, String> {

@@ -28,6 +28,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         .neighbours(args.neighbours)
         .similarity(args.similarity.with(args.gauss_sigma2))
         .graph_method(args.graph_method)
+        .seed(args.seed)
         .threads(args.threads)
         .check()?;
     let mut files =

@@ -56,7 +56,6 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
             parameters: &parameters,
             resolved_solver: parameters.resolved_solver(),
             max_unreached,
-            seed: args.seed.unwrap_or(0),
             threads: args.threads.unwrap_or(0),
         },
         summary: &summary,
@@ -99,7 +98,7 @@ fn resolve(args: &LabelArgs) -> Parameters {
         ($($name:ident),*) => { $(if let Some(value) = args.$name { p = p.$name(value); })* };
     }
     set!(alpha, rounds, min_confidence, graph_method, source_nodes, unreached, threads, solver, tolerance);
-    set!(anchor_weights, anchor_mode, anchor_space, label_weight);
+    set!(anchor_weights, anchor_mode, anchor_space, label_weight, seed);
     match args.neighbours {
         Some(a2lp::Neighbours::Nearest(k)) => p = p.neighbours(k),
         Some(a2lp::Neighbours::All) => p = p.full_graph(),

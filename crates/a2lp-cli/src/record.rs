@@ -54,7 +54,6 @@ pub(crate) struct Settings<'a> {
     pub(crate) parameters: &'a CheckedParameters,
     pub(crate) resolved_solver: a2lp::Solver,
     pub(crate) max_unreached: f64,
-    pub(crate) seed: u64,
     pub(crate) threads: usize,
 }
 

@@ -132,7 +132,8 @@ pub fn neighbour_graph(
             features.normalise_rows();
         }
         let k = parameters.others().unwrap_or(usize::MAX).min(features.rows() - 1);
-        let (lists, report) = find_neighbours(&features, k, similarity, parameters.graph_method, observer)?;
+        let (lists, report) =
+            find_neighbours(&features, k, similarity, parameters.graph_method, parameters.seed, observer)?;
         let secs = started.elapsed().as_secs_f64();
 
         let mut graph = NeighbourGraph { starts: vec![0], columns: Vec::new(), weights: Vec::new() };

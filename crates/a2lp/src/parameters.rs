@@ -48,6 +48,8 @@ pub enum GraphMethod {
     Exact,
     /// Six-bit rows propose, full scores choose; misses next to nothing, and says how much.
     Screened,
+    /// Rows are grouped and look only at the groups near them; for many rows. Says how much it missed.
+    Pruned,
 }
 
 impl GraphMethod {
@@ -57,6 +59,7 @@ impl GraphMethod {
             GraphMethod::Auto => "auto",
             GraphMethod::Exact => "exact",
             GraphMethod::Screened => "screened",
+            GraphMethod::Pruned => "pruned",
         }
     }
 }
@@ -158,6 +161,7 @@ pub struct Parameters {
     pub(crate) k_includes_self: bool,
     pub(crate) label_weight: LabelWeight,
     pub(crate) stop_when_stable: bool,
+    pub(crate) seed: u64,
     /// Same answer for any number, so it is no part of the settings that make a result.
     #[serde(skip)]
     pub(crate) threads: usize,
@@ -183,6 +187,7 @@ impl Default for Parameters {
             k_includes_self: false,
             label_weight: LabelWeight::None,
             stop_when_stable: false,
+            seed: 0,
             threads: 0,
         }
     }
@@ -249,6 +254,8 @@ impl Parameters {
         label_weight: LabelWeight,
         /// Ends early when a round changes no label (no).
         stop_when_stable: bool,
+        /// Seed of searches that have something random in them (0).
+        seed: u64,
         /// Worker threads; 0 = one per core. The answer does not depend on it.
         threads: usize,
     }

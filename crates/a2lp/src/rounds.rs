@@ -251,8 +251,14 @@ impl View {
                     Some(graph) => graph.into_lists(features.rows(), parameters.similarity)?,
                     None => {
                         let method = parameters.graph_method;
-                        let (lists, found) =
-                            find_neighbours(&features, k, parameters.similarity, method, observer)?;
+                        let (lists, found) = find_neighbours(
+                            &features,
+                            k,
+                            parameters.similarity,
+                            method,
+                            parameters.seed,
+                            observer,
+                        )?;
                         report = Some(found);
                         lists
                     }

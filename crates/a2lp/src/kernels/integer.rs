@@ -35,7 +35,21 @@ pub(crate) struct QuantisedRows {
 
 impl QuantisedRows {
     pub(crate) fn new(features: &FeatureMatrix, similarity: Similarity) -> Self {
-        let (rows, columns) = (features.rows(), features.columns());
+        Self::from_rows(features, similarity, features.rows(), |row| row)
+    }
+
+    /// The rows in another order.
+    pub(crate) fn in_order(features: &FeatureMatrix, similarity: Similarity, order: &[u32]) -> Self {
+        Self::from_rows(features, similarity, order.len(), |position| order[position] as usize)
+    }
+
+    fn from_rows(
+        features: &FeatureMatrix,
+        similarity: Similarity,
+        rows: usize,
+        row_at: impl Fn(usize) -> usize + Sync,
+    ) -> Self {
+        let columns = features.columns();
         let signed = !features.is_non_negative();
         let (largest, offset) = if signed { (31.0, 32) } else { (63.0, 0) };
         let width = columns.next_multiple_of(64);
@@ -45,8 +59,8 @@ impl QuantisedRows {
             .par_chunks_exact_mut(width)
             .with_min_len(64)
             .enumerate()
-            .map(|(row, bytes)| {
-                let values = features.row(row);
+            .map(|(position, bytes)| {
+                let values = features.row(row_at(position));
                 let reach = values.iter().fold(0f32, |m, v| m.max(v.abs()));
                 let scale = reach / largest;
                 let inverse = if scale > 0.0 && scale.recip().is_finite() { scale.recip() } else { 0.0 };

@@ -5,6 +5,8 @@
 
 mod exact;
 mod insert;
+mod partition;
+mod pruned;
 mod ranked;
 mod screened;
 mod search;
@@ -44,6 +46,7 @@ pub(crate) fn find_neighbours(
     k: usize,
     similarity: Similarity,
     method: GraphMethod,
+    seed: u64,
     observer: &dyn Observer,
 ) -> Result<(NeighbourLists, GraphReport), Error> {
     let rows = features.rows();
@@ -62,6 +65,11 @@ pub(crate) fn find_neighbours(
             let (lists, certified) = screened::find(features, k, similarity, observer)?;
             let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
             Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
+        }
+        GraphMethod::Pruned => {
+            let lists = pruned::find(features, k, similarity, seed, observer)?;
+            let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
+            Ok((lists, GraphReport { method, recall, sampled_rows, certified: 0.0 }))
         }
     }
 }

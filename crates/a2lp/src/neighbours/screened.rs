@@ -46,7 +46,7 @@ impl Scorer for CheapScores {
 }
 
 /// Candidates looked at in full for k neighbours.
-fn candidates(k: usize) -> usize {
+pub(super) fn candidates(k: usize) -> usize {
     k + (k / 2).max(16)
 }
 
@@ -69,15 +69,7 @@ pub(super) fn find(
             let everything = proposed.is_short();
             let proposed = proposed.sorted();
             let limit = proposed.last().map_or(f32::NEG_INFINITY, |last| last.score()) + bounds[row];
-            similarity.chain().of_each(features, row, proposed.iter().map(|r| r.node()), scores);
-            let mut best = BestOf::new(k, similarity.floor());
-            for (candidate, &accumulated) in proposed.iter().zip(scores.iter()) {
-                let score = similarity.score(accumulated);
-                if score > similarity.floor() {
-                    best.consider(score, candidate.node());
-                }
-            }
-            let best = best.sorted();
+            let best = choose(features, row, &proposed, k, similarity, scores);
             let certain = everything || best.get(k - 1).is_some_and(|last| last.score() > limit);
             (best, certain)
         })
@@ -86,4 +78,24 @@ pub(super) fn find(
     chosen.iter().for_each(|(list, _)| lists.push(list, k));
     let certified = chosen.iter().filter(|(_, certain)| *certain).count();
     Ok((lists, certified as f64 / chosen.len().max(1) as f64))
+}
+
+/// The `k` best of the rows proposed for `row`, by their full scores.
+pub(super) fn choose(
+    features: &FeatureMatrix,
+    row: usize,
+    proposed: &[Ranked],
+    k: usize,
+    similarity: Similarity,
+    scores: &mut Vec<f32>,
+) -> Vec<Ranked> {
+    similarity.chain().of_each(features, row, proposed.iter().map(|r| r.node()), scores);
+    let mut best = BestOf::new(k, similarity.floor());
+    for (candidate, &accumulated) in proposed.iter().zip(scores.iter()) {
+        let score = similarity.score(accumulated);
+        if score > similarity.floor() {
+            best.consider(score, candidate.node());
+        }
+    }
+    best.sorted()
 }

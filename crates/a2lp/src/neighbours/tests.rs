@@ -50,7 +50,7 @@ fn as_pairs(lists: &NeighbourLists) -> Vec<Vec<(u32, u32)>> {
 }
 
 fn find_exact(matrix: &FeatureMatrix, k: usize, similarity: Similarity) -> NeighbourLists {
-    find_neighbours(matrix, k, similarity, GraphMethod::Exact, &()).unwrap().0
+    find_neighbours(matrix, k, similarity, GraphMethod::Exact, 0, &()).unwrap().0
 }
 
 const SIMILARITIES: [Similarity; 3] =
@@ -120,7 +120,7 @@ fn a_stopped_search_says_so() {
             std::ops::ControlFlow::Break(())
         }
     }
-    let stopped = find_neighbours(&features(100, 4, 1), 3, Similarity::Cosine, GraphMethod::Exact, &Stop);
+    let stopped = find_neighbours(&features(100, 4, 1), 3, Similarity::Cosine, GraphMethod::Exact, 0, &Stop);
     assert_eq!(stopped.unwrap_err(), crate::Error::Cancelled);
 }
 
@@ -150,7 +150,7 @@ fn screening_finds_nearly_all_and_scores_them_exactly() {
         }
         let exact = find_exact(&matrix, 20, similarity);
         let (screened, report) =
-            find_neighbours(&matrix, 20, similarity, GraphMethod::Screened, &()).unwrap();
+            find_neighbours(&matrix, 20, similarity, GraphMethod::Screened, 0, &()).unwrap();
         let found: usize =
             (0..3000).map(|i| exact.of(i).iter().filter(|r| screened.of(i).contains(r)).count()).sum();
         assert!(found as f64 >= 0.999 * 60_000.0, "{similarity:?}: {found} of 60000");
@@ -165,8 +165,51 @@ fn screening_finds_nearly_all_and_scores_them_exactly() {
 fn screening_few_rows_is_exact() {
     let matrix = features(40, 12, 8);
     for similarity in SIMILARITIES {
-        let (lists, report) = find_neighbours(&matrix, 30, similarity, GraphMethod::Screened, &()).unwrap();
+        let (lists, report) =
+            find_neighbours(&matrix, 30, similarity, GraphMethod::Screened, 0, &()).unwrap();
         assert_eq!(as_pairs(&lists), naive(&matrix, 30, similarity));
         assert_eq!((report.recall, report.certified), (1.0, 1.0));
+    }
+}
+
+#[test]
+fn pruning_finds_most_and_does_not_depend_on_threads() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let centres: Vec<Vec<f32>> =
+        (0..60).map(|_| (0..40).map(|_| rng.random_range(-1.0f32..1.0)).collect()).collect();
+    let mut matrix = FeatureMatrix::default();
+    for row in 0..6000 {
+        // Duplicates and zero rows among them.
+        let values: Vec<f32> = match row % 50 {
+            17 => matrix.row(row / 2).to_vec(),
+            31 => vec![0.0; 40],
+            _ => centres[row % 60].iter().map(|c| c + rng.random_range(-0.5f32..0.5)).collect(),
+        };
+        matrix.append_row(&values);
+    }
+    for similarity in SIMILARITIES {
+        let mut matrix = matrix.clone();
+        if similarity == Similarity::Cosine {
+            matrix.normalise_rows();
+        }
+        let exact = find_exact(&matrix, 10, similarity);
+        let runs: Vec<(NeighbourLists, GraphReport)> = [1, 2, 3, 8]
+            .map(|threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| find_neighbours(&matrix, 10, similarity, GraphMethod::Pruned, 5, &()))
+                    .unwrap()
+            })
+            .into();
+        assert!(runs.windows(2).all(|pair| pair[0] == pair[1]));
+        let (lists, report) = &runs[0];
+        let (mut found, mut all) = (0, 0);
+        for i in 0..6000 {
+            found += exact.of(i).iter().filter(|r| lists.of(i).contains(r)).count();
+            all += exact.of(i).len();
+            assert!(lists.of(i).iter().all(|r| r.node() as usize != i));
+        }
+        let recall = found as f64 / all as f64;
+        assert!(recall > 0.95, "{similarity:?}: {recall}");
+        assert!((report.recall - recall).abs() < 0.05);
     }
 }
