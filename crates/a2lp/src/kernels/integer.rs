@@ -201,15 +201,20 @@ impl PackedBytes {
 }
 
 impl ScoreTile {
-    /// Cheap scores of the rows of `range` against every packed row.
-    pub(crate) fn look(&mut self, rows: &QuantisedRows, range: Range<usize>, packed: &PackedBytes) {
+    /// Cheap scores of some rows against every packed row.
+    pub(crate) fn look(
+        &mut self,
+        rows: &QuantisedRows,
+        wanted: impl ExactSizeIterator<Item = usize> + Clone,
+        packed: &PackedBytes,
+    ) {
         let kernel = packed.kernel;
-        (self.rows, self.packed_rows, self.width) = (range.len(), packed.range.len(), kernel.width);
-        if range.is_empty() || packed.range.is_empty() {
+        (self.rows, self.packed_rows, self.width) = (wanted.len(), packed.range.len(), kernel.width);
+        if self.rows == 0 || self.packed_rows == 0 {
             return;
         }
         // Sums of whole register tiles; the rows that do not exist come last and are dropped.
-        let padded = range.len().next_multiple_of(kernel.height);
+        let padded = self.rows.next_multiple_of(kernel.height);
         let panels = packed.range.len().div_ceil(kernel.width);
         self.sums.clear();
         self.sums.resize(padded * kernel.width * panels, 0);
@@ -217,7 +222,7 @@ impl ScoreTile {
         for start in (0..rows.width).step_by(DEPTH) {
             let depth = DEPTH.min(rows.width - start);
             let stretch = bytes_mut(&mut self.stretch);
-            for (copy, row) in stretch.chunks_exact_mut(STRETCH).zip(range.clone()) {
+            for (copy, row) in stretch.chunks_exact_mut(STRETCH).zip(wanted.clone()) {
                 for (copy, &byte) in copy.iter_mut().zip(&rows.row(row)[start..start + depth]) {
                     *copy = byte + rows.offset as i8;
                 }
@@ -236,20 +241,20 @@ impl ScoreTile {
                 }
             }
         }
-        self.finish_look(rows, range, packed, padded);
+        self.finish_look(rows, wanted, packed, padded);
     }
 
     /// From sums of bytes to scores.
     fn finish_look(
         &mut self,
         rows: &QuantisedRows,
-        range: Range<usize>,
+        wanted: impl ExactSizeIterator<Item = usize> + Clone,
         packed: &PackedBytes,
         padded: usize,
     ) {
         let width = self.width;
-        grow(&mut self.scores, range.len() * width * packed.range.len().div_ceil(width));
-        let panels = floats_mut(&mut self.scores).chunks_exact_mut(range.len() * width);
+        grow(&mut self.scores, self.rows * width * packed.range.len().div_ceil(width));
+        let panels = floats_mut(&mut self.scores).chunks_exact_mut(self.rows * width);
         for ((scores, sums), first) in
             panels.zip(self.sums.chunks_exact(padded * width)).zip(packed.range.clone().step_by(width))
         {
@@ -261,12 +266,14 @@ impl ScoreTile {
                 biases[lane] = rows.biases[row];
             }
             for ((scores, sums), row) in
-                scores.chunks_exact_mut(width).zip(sums.chunks_exact(width)).zip(range.clone())
+                scores.chunks_exact_mut(width).zip(sums.chunks_exact(width)).zip(wanted.clone())
             {
                 let (scale, bias) = (rows.scales[row], rows.biases[row]);
-                for lane in 0..width {
-                    let product = (sums[lane] - corrections[lane]) as f32;
-                    scores[lane] = product * (scale * scales[lane]) + (bias + biases[lane]);
+                let lanes = scales[..width].iter().zip(&corrections[..width]).zip(&biases[..width]);
+                for ((score, sum), ((other, correction), other_bias)) in
+                    scores.iter_mut().zip(sums).zip(lanes)
+                {
+                    *score = (sum - correction) as f32 * (scale * other) + (bias + other_bias);
                 }
             }
         }

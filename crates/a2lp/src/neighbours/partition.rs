@@ -56,18 +56,26 @@ impl Partition {
     }
 
     /// Positions of a group.
-    pub(super) fn group(&self, group: u32) -> Range<usize> {
-        self.starts[group as usize]..self.starts[group as usize + 1]
+    pub(super) fn group(&self, group: usize) -> Range<usize> {
+        self.starts[group]..self.starts[group + 1]
     }
 
-    /// The groups near any of the positions, those near to most of them first.
-    pub(super) fn groups_near(&self, positions: Range<usize>) -> Vec<u32> {
-        let mut votes = vec![0u32; self.starts.len() - 1];
-        self.near[positions].iter().flatten().for_each(|&group| votes[group as usize] += 1);
-        let mut groups: Vec<u32> =
-            (0..votes.len() as u32).filter(|&group| votes[group as usize] > 0).collect();
-        groups.sort_by_key(|&group| std::cmp::Reverse(votes[group as usize]));
-        groups
+    /// Number of groups.
+    pub(super) fn groups(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The groups that the positions have among their near ones, each with those positions; the group of most first,
+    /// so that good neighbours are met early.
+    pub(super) fn visits(&self, positions: Range<usize>) -> Vec<(usize, Vec<usize>)> {
+        let mut visits: Vec<(usize, Vec<usize>)> =
+            (0..self.groups()).map(|group| (group, Vec::new())).collect();
+        for position in positions {
+            self.near[position].iter().for_each(|&group| visits[group as usize].1.push(position));
+        }
+        visits.retain(|(_, visitors)| !visitors.is_empty());
+        visits.sort_by_key(|(_, visitors)| std::cmp::Reverse(visitors.len()));
+        visits
     }
 }
 

@@ -13,13 +13,10 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows that look for neighbours together.
-const BLOCK: usize = 128;
+const BLOCK: usize = 512;
 
-/// Rows of a group looked at in one go.
-const LOOK: usize = 576;
-
-/// Share of the groups that each row has among its near ones. A block looks at those near to any of its rows.
-const PROBED: f64 = 0.08;
+/// Share of the groups that each row looks at.
+const PROBED: f64 = 0.09;
 
 /// Groups for so many rows: large enough that scoring the rows against the centres costs little.
 fn groups(rows: usize) -> usize {
@@ -41,29 +38,37 @@ pub(super) fn find(
     let partition = Partition::new(features, similarity, groups, probes, seed);
     let quantised = QuantisedRows::in_order(features, similarity, &partition.order);
 
+    let packed: Vec<PackedBytes> = (0..partition.groups())
+        .into_par_iter()
+        .map(|group| {
+            let mut packed = PackedBytes::new();
+            packed.pack(&quantised, partition.group(group));
+            packed
+        })
+        .collect();
+
     let done = AtomicU64::new(0);
     let blocks: Vec<Vec<Vec<Ranked>>> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()
         .with_max_len(1)
         .map_init(
-            || (PackedBytes::new(), ScoreTile::new(), Vec::new(), Vec::new()),
-            |(packed, tile, hits, scores), block| {
+            || (ScoreTile::new(), Vec::new(), Vec::new()),
+            |(tile, hits, scores), block| {
                 let own = block * BLOCK..rows.min((block + 1) * BLOCK);
-                packed.pack(&quantised, own.clone());
                 let mut best = vec![BestOf::new(candidates(k), f32::NEG_INFINITY); own.len()];
-                for group in partition.groups_near(own.clone()) {
-                    for start in partition.group(group).step_by(LOOK) {
-                        let looked = start..partition.group(group).end.min(start + LOOK);
-                        tile.look(&quantised, looked.clone(), packed);
-                        let thresholds: Vec<f32> = best.iter().map(BestOf::threshold).collect();
-                        let nobody = vec![f32::INFINITY; looked.len()];
-                        tile.collect_hits(1.0, &nobody, &thresholds, hits);
-                        for hit in hits.iter() {
-                            let (position, own_position) =
-                                (looked.start + hit.row as usize, own.start + hit.packed_row as usize);
-                            if position != own_position {
-                                best[hit.packed_row as usize].consider(hit.score, partition.order[position]);
-                            }
+                for (group, visitors) in partition.visits(own.clone()) {
+                    let members = partition.group(group);
+                    tile.look(&quantised, visitors.iter().copied(), &packed[group]);
+                    let thresholds: Vec<f32> =
+                        visitors.iter().map(|at| best[at - own.start].threshold()).collect();
+                    // Members look for themselves in their own block.
+                    let nobody = vec![f32::INFINITY; members.len()];
+                    tile.collect_hits(1.0, &thresholds, &nobody, hits);
+                    for hit in hits.iter() {
+                        let (visitor, member) =
+                            (visitors[hit.row as usize], members.start + hit.packed_row as usize);
+                        if visitor != member {
+                            best[visitor - own.start].consider(hit.score, partition.order[member]);
                         }
                     }
                 }
