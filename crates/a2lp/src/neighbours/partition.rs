@@ -183,7 +183,9 @@ mod tests {
         for group in 0..6 {
             let positions = partition.group(group);
             assert!(
-                positions.clone().all(|at| partition.near[at][0] == group as u32 && partition.near[at].len() == 2)
+                positions
+                    .clone()
+                    .all(|at| partition.near[at][0] == group as u32 && partition.near[at].len() == 2)
             );
             // Six tight bundles: what stands together points the same way.
             let bundles: Vec<u32> = positions.map(|at| partition.order[at] % 6).collect();

@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Rows that look for neighbours together.
 const BLOCK: usize = 512;
 
-/// Share of the groups that each row looks at.
-const PROBED: f64 = 0.09;
+/// Share of the groups that each row looks at: the farther neighbours of a long list lie in more groups.
+fn probed(k: usize) -> f64 {
+    (0.085 + 0.0003 * k as f64).min(1.0)
+}
 
 /// Groups for so many rows: large enough that scoring the rows against the centres costs little.
 fn groups(rows: usize) -> usize {
@@ -33,7 +35,7 @@ pub(super) fn find(
 ) -> Result<NeighbourLists, Error> {
     let rows = features.rows();
     let groups = groups(rows).clamp(1, rows);
-    let probes = ((groups as f64 * PROBED).ceil() as usize).clamp(1, groups);
+    let probes = ((groups as f64 * probed(k)).ceil() as usize).clamp(1, groups);
     tell(observer, Stage::Neighbours, 0, rows as u64)?;
     let partition = Partition::new(features, similarity, groups, probes, seed);
     let quantised = QuantisedRows::in_order(features, similarity, &partition.order);
