@@ -92,7 +92,7 @@ impl<'v> Affinity<'v> {
         }
     }
 
-    /// Adds `factor`·sᵢⱼ through `add(i, j, value)` for every entry of S.
+    /// Calls `add(i, j, sᵢⱼ)` for every entry of S.
     pub(crate) fn for_each_normalised(&self, mut add: impl FnMut(usize, usize, f64)) {
         let mut row = Vec::new();
         for i in 0..self.nodes() {

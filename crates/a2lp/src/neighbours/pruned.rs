@@ -1,5 +1,5 @@
-//! The pruned graph, for many rows: rows are grouped, and each block of similar rows looks only at the groups near
-//! it, in six bits first and then in full, as the screened search does with everything.
+//! The pruned graph, for many rows: rows are grouped, and each row looks only at the groups near it, in six bits
+//! first and then in full, as the screened search does with everything.
 
 use super::partition::Partition;
 use super::screened::{candidates, choose};
