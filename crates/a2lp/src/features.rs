@@ -94,12 +94,16 @@ impl FeatureMatrix {
 
     /// No value below zero?
     pub(crate) fn is_non_negative(&self) -> bool {
-        self.values.par_iter().with_min_len(1 << 16).all(|&v| v >= 0.0)
+        self.values.par_chunks(1 << 14).all(|block| block.iter().fold(true, |all, &v| all & (v >= 0.0)))
     }
 
     /// Position and value of the first NaN or infinity.
     pub(crate) fn first_non_finite(&self) -> Option<(usize, usize, f32)> {
-        let at = self.values.par_iter().with_min_len(1 << 16).position_first(|v| !v.is_finite())?;
+        const BLOCK: usize = 1 << 14;
+        let finite = |block: &[f32]| block.iter().fold(true, |all, v| all & v.is_finite());
+        let block = self.values.par_chunks(BLOCK).position_first(|block| !finite(block))?;
+        let within = self.values[block * BLOCK..].iter().position(|v| !v.is_finite())?;
+        let at = block * BLOCK + within;
         Some((at / self.columns, at % self.columns, self.values[at]))
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn full_graph<'v>(
     if implicit {
         // dᵢ = 2(vᵢ·Σⱼvⱼ − vᵢ·vᵢ)
         let ones = vec![1f32; graph.nodes()];
-        let Prepared::Products(sum) = graph.prepare::<1>(&ones, &ones) else {
+        let Prepared::Products(sum) = graph.prepare(&ones, ones.as_chunks::<1>().0) else {
             unreachable!("a full graph that is not stored prepares products")
         };
         degrees = (0..graph.nodes())
@@ -129,7 +129,7 @@ impl FullGraph<'_> {
     }
 
     /// VᵀD^-½X, each task a stretch of V's columns over all nodes in order, in f64.
-    pub(super) fn prepare<const W: usize>(&self, scale: &[f32], x: &[f32]) -> Prepared {
+    pub(super) fn prepare<const W: usize>(&self, scale: &[f32], x: &[[f32; W]]) -> Prepared {
         if self.stored.is_some() {
             return Prepared::Nothing;
         }
@@ -140,7 +140,7 @@ impl FullGraph<'_> {
             for node in 0..self.nodes() {
                 let v = &self.vector(node)[start..][..products.len() / W];
                 let x: [f64; W] =
-                    std::array::from_fn(|c| f64::from(scale[node]) * f64::from(x[node * W + c]));
+                    std::array::from_fn(|c| f64::from(scale[node]) * f64::from(x[node][c]));
                 for (sum, &v) in products.chunks_exact_mut(W).zip(v) {
                     if v != 0.0 {
                         for c in 0..W {
@@ -158,10 +158,10 @@ impl FullGraph<'_> {
         scale: &[f32],
         prepared: &Prepared,
         range: Range<usize>,
-        x: &[f32],
-        out: &mut [f32],
+        x: &[[f32; W]],
+        out: &mut [[f32; W]],
     ) {
-        for (i, out) in range.zip(out.chunks_exact_mut(W)) {
+        for (i, out) in range.zip(out) {
             let mut acc = [0f64; W];
             match (prepared, &self.stored) {
                 (Prepared::Products(products), _) => {
@@ -173,12 +173,12 @@ impl FullGraph<'_> {
                     }
                     let own = square(v) * f64::from(scale[i]);
                     for c in 0..W {
-                        acc[c] = 2.0 * (acc[c] - own * f64::from(x[i * W + c]));
+                        acc[c] = 2.0 * (acc[c] - own * f64::from(x[i][c]));
                     }
                 }
                 (Prepared::Nothing, Some(weights)) => {
                     let row = &weights[i * self.nodes()..][..self.nodes()];
-                    for ((&weight, &scale), x) in row.iter().zip(scale).zip(x.chunks_exact(W)) {
+                    for ((&weight, &scale), x) in row.iter().zip(scale).zip(x) {
                         let s = f64::from(weight) * f64::from(scale);
                         for c in 0..W {
                             acc[c] += s * f64::from(x[c]);

@@ -10,7 +10,6 @@ pub(crate) use sparse::symmetrise;
 use crate::labels::ClassId;
 use full::FullGraph;
 use sparse::SparseGraph;
-use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A symmetric, non-negative affinity matrix with zero diagonal, ready to be multiplied by its normalised form.
@@ -62,7 +61,7 @@ impl<'v> Affinity<'v> {
     pub fn row(&self, node: usize, row: &mut Vec<(u32, f32)>) {
         row.clear();
         match &self.edges {
-            Edges::Sparse(graph) => row.extend(graph.row(node).map(|(j, s)| {
+            Edges::Sparse(graph) => row.extend(graph.row(node).iter().map(|&(j, s)| {
                 // The stored value is sᵢⱼ; A is needed for diagnostics only.
                 (j, (f64::from(s) * (self.degrees[node] * self.degrees[j as usize]).sqrt()) as f32)
             })),
@@ -71,10 +70,10 @@ impl<'v> Affinity<'v> {
     }
 
     /// First half of S·X for X with `W` columns.
-    pub(crate) fn prepare<const W: usize>(&self, x: &[f32]) -> Prepared {
+    pub(crate) fn prepare<const W: usize>(&self, x: &[[f32; W]]) -> Prepared {
         match &self.edges {
             Edges::Sparse(_) => Prepared::Nothing,
-            Edges::Full(graph) => graph.prepare::<W>(&self.scale, x),
+            Edges::Full(graph) => graph.prepare(&self.scale, x),
         }
     }
 
@@ -83,12 +82,12 @@ impl<'v> Affinity<'v> {
         &self,
         prepared: &Prepared,
         range: Range<usize>,
-        x: &[f32],
-        out: &mut [f32],
+        x: &[[f32; W]],
+        out: &mut [[f32; W]],
     ) {
         match &self.edges {
-            Edges::Sparse(graph) => graph.multiply_rows::<W>(range, x, out),
-            Edges::Full(graph) => graph.multiply_rows::<W>(&self.scale, prepared, range, x, out),
+            Edges::Sparse(graph) => graph.multiply_rows(range, x, out),
+            Edges::Full(graph) => graph.multiply_rows(&self.scale, prepared, range, x, out),
         }
     }
 
@@ -109,17 +108,8 @@ impl<'v> Affinity<'v> {
     /// Which nodes a path joins to a labelled node. Labelled nodes reach themselves.
     pub(crate) fn reached(&self, labels: &[Option<ClassId>]) -> Vec<bool> {
         let mut reached: Vec<bool> = labels.iter().map(Option::is_some).collect();
-        let mut queue: VecDeque<usize> = (0..labels.len()).filter(|&i| reached[i]).collect();
         match &self.edges {
-            Edges::Sparse(graph) => {
-                while let Some(node) = queue.pop_front() {
-                    for (j, s) in graph.row(node) {
-                        if s > 0.0 && !std::mem::replace(&mut reached[j as usize], true) {
-                            queue.push_back(j as usize);
-                        }
-                    }
-                }
-            }
+            Edges::Sparse(graph) => graph.spread(&mut reached),
             Edges::Full(graph) => graph.spread(&mut reached),
         }
         reached

@@ -1,8 +1,8 @@
-//! The k-nearest-neighbour graph as a compressed sparse matrix.
+//! The k-nearest-neighbour graph as a compressed sparse matrix, in blocks of rows.
 
 use super::{Affinity, Edges};
 use crate::error::Error;
-use crate::features::ROWS_PER_TASK;
+use crate::kernels::{Loops, vectorised};
 use crate::neighbours::NeighbourLists;
 use crate::parameters::Similarity;
 use rayon::prelude::*;
@@ -10,164 +10,224 @@ use std::ops::Range;
 
 /// Rows in compressed form, columns ascending; values are sᵢⱼ.
 pub(super) struct SparseGraph {
-    starts: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f32>,
+    blocks: Vec<Block>,
+    layout: Layout,
 }
 
-/// A + Aᵀ of the lists, normalised. A mutual pair weighs 2ε, a one-way pair ε.
-pub(crate) fn symmetrise(lists: &NeighbourLists, similarity: Similarity) -> Result<Affinity<'static>, Error> {
-    let nodes = lists.nodes();
-    let transposed = Transposed::new(lists);
-
-    let lengths: Vec<usize> = (0..nodes)
-        .into_par_iter()
-        .map_init(Vec::new, |row, i| {
-            merge(lists, &transposed, i, similarity, row);
-            row.len()
-        })
-        .collect();
-    let starts: Vec<usize> = std::iter::once(0)
-        .chain(lengths.iter().scan(0, |end, length| {
-            *end += length;
-            Some(*end)
-        }))
-        .collect();
-
-    let mut columns = vec![0u32; starts[nodes]];
-    let mut values = vec![0f32; starts[nodes]];
-    let mut degrees = vec![0f64; nodes];
-    for_rows(&starts, &mut columns, &mut values)
-        .into_par_iter()
-        .zip(degrees.par_chunks_mut(ROWS_PER_TASK))
-        .for_each_init(Vec::new, |row, ((first, columns, values), degrees)| {
-            let mut at = 0;
-            for (i, degree) in (first..).zip(degrees) {
-                merge(lists, &transposed, i, similarity, row);
-                for &(j, weight) in row.iter() {
-                    (columns[at], values[at]) = (j, weight);
-                    *degree += f64::from(weight);
-                    at += 1;
-                }
-            }
-        });
-    drop(transposed);
-    if let Some(node) = degrees.iter().position(|d| !d.is_finite()) {
-        return Err(Error::WeightOverflow(node));
-    }
-
-    for_rows(&starts, &mut columns, &mut values).into_par_iter().for_each(|(first, columns, values)| {
-        let mut at = 0;
-        for i in first..nodes.min(first + ROWS_PER_TASK) {
-            for _ in starts[i]..starts[i + 1] {
-                values[at] =
-                    (f64::from(values[at]) / (degrees[i] * degrees[columns[at] as usize]).sqrt()) as f32;
-                at += 1;
-            }
-        }
-    });
-    Ok(Affinity::new(Edges::Sparse(SparseGraph { starts, columns, values }), degrees))
-}
-
-/// One task's rows: the first of them, their columns, their values.
-type Rows<'a> = (usize, &'a mut [u32], &'a mut [f32]);
-
-/// Cuts the arrays into the pieces that belong to [`ROWS_PER_TASK`] rows each.
-fn for_rows<'a>(starts: &[usize], mut columns: &'a mut [u32], mut values: &'a mut [f32]) -> Vec<Rows<'a>> {
-    let nodes = starts.len() - 1;
-    let mut tasks = Vec::with_capacity(nodes.div_ceil(ROWS_PER_TASK));
-    for first in (0..nodes).step_by(ROWS_PER_TASK) {
-        let entries = starts[nodes.min(first + ROWS_PER_TASK)] - starts[first];
-        let (c, rest_c) = columns.split_at_mut(entries);
-        let (v, rest_v) = values.split_at_mut(entries);
-        (columns, values) = (rest_c, rest_v);
-        tasks.push((first, c, v));
-    }
-    tasks
-}
-
-/// For every node, who lists it, in ascending order.
-struct Transposed {
+/// Consecutive rows: row r of the block has the entries `starts[r]..starts[r + 1]`.
+struct Block {
     starts: Vec<usize>,
     entries: Vec<(u32, f32)>,
 }
 
-impl Transposed {
-    fn new(lists: &NeighbourLists) -> Self {
-        let nodes = lists.nodes();
-        let mut starts = vec![0usize; nodes + 1];
-        for i in 0..nodes {
-            for neighbour in lists.of(i) {
-                starts[neighbour.node() as usize + 1] += 1;
-            }
-        }
-        for i in 0..nodes {
-            starts[i + 1] += starts[i];
-        }
-        let mut entries = vec![(0u32, 0f32); starts[nodes]];
-        let mut next = starts.clone();
-        for i in 0..nodes {
-            for neighbour in lists.of(i) {
-                let slot = &mut next[neighbour.node() as usize];
-                entries[*slot] = (i as u32, neighbour.score());
-                *slot += 1;
-            }
-        }
-        Transposed { starts, entries }
-    }
-
-    fn of(&self, node: usize) -> &[(u32, f32)] {
-        &self.entries[self.starts[node]..self.starts[node + 1]]
+impl Block {
+    fn row(&self, row: usize) -> &[(u32, f32)] {
+        &self.entries[self.starts[row]..self.starts[row + 1]]
     }
 }
 
-/// Row `node` of A + Aᵀ, columns ascending, zero weights left out.
+/// How nodes are cut into blocks of 2^shift rows: enough blocks to share the work out, few enough to send entries from
+/// each to each.
+#[derive(Clone, Copy)]
+struct Layout {
+    nodes: usize,
+    shift: u32,
+}
+
+impl Layout {
+    fn new(nodes: usize) -> Self {
+        Layout { nodes, shift: nodes.div_ceil(128).max(64).next_power_of_two().ilog2() }
+    }
+
+    fn blocks(self) -> usize {
+        self.nodes.div_ceil(1 << self.shift)
+    }
+
+    fn rows(self, block: usize) -> Range<usize> {
+        block << self.shift..self.nodes.min((block + 1) << self.shift)
+    }
+
+    fn block_of(self, node: usize) -> usize {
+        node >> self.shift
+    }
+}
+
+/// A directed edge on its way to the node it points at.
+#[derive(Clone, Copy)]
+struct Edge {
+    from: u32,
+    to: u32,
+    weight: f32,
+}
+
+/// A + Aᵀ of the lists, normalised. A mutual pair weighs 2ε, a one-way pair ε.
+pub(crate) fn symmetrise(lists: &NeighbourLists, similarity: Similarity) -> Result<Affinity<'static>, Error> {
+    let layout = Layout::new(lists.nodes());
+    let (mut blocks, degrees): (Vec<Block>, Vec<Vec<f64>>) = edges_by_target(lists, similarity, layout)
+        .into_par_iter()
+        .enumerate()
+        .map(|(block, incoming)| merge(lists, similarity, layout.rows(block), incoming))
+        .unzip();
+    let degrees = degrees.concat();
+    if let Some(node) = degrees.iter().position(|d| !d.is_finite()) {
+        return Err(Error::WeightOverflow(node));
+    }
+
+    let scale: Vec<f64> = degrees.iter().map(|&d| if d > 0.0 { d.sqrt().recip() } else { 0.0 }).collect();
+    blocks.par_iter_mut().enumerate().for_each(|(block, Block { starts, entries })| {
+        for (node, row) in layout.rows(block).zip(starts.windows(2)) {
+            for (column, value) in &mut entries[row[0]..row[1]] {
+                *value = (f64::from(*value) * (scale[node] * scale[*column as usize])) as f32;
+            }
+        }
+    });
+    Ok(Affinity::new(Edges::Sparse(SparseGraph { blocks, layout }), degrees))
+}
+
+/// The edges that point into each block, as one pile from every block they come from; all in ascending order of origin.
+fn edges_by_target(lists: &NeighbourLists, similarity: Similarity, layout: Layout) -> Vec<Vec<Vec<Edge>>> {
+    let sent: Vec<Vec<Vec<Edge>>> = (0..layout.blocks())
+        .into_par_iter()
+        .map(|block| {
+            let mut sizes = vec![0; layout.blocks()];
+            for node in layout.rows(block) {
+                lists.of(node).iter().for_each(|r| sizes[layout.block_of(r.node() as usize)] += 1);
+            }
+            let mut piles: Vec<Vec<Edge>> = sizes.into_iter().map(Vec::with_capacity).collect();
+            for node in layout.rows(block) {
+                for neighbour in lists.of(node) {
+                    let weight = similarity.weight(neighbour.score());
+                    let to = neighbour.node();
+                    if weight > 0.0 {
+                        piles[layout.block_of(to as usize)].push(Edge { from: node as u32, to, weight });
+                    }
+                }
+            }
+            piles
+        })
+        .collect();
+    let mut received: Vec<Vec<Vec<Edge>>> = vec![Vec::new(); layout.blocks()];
+    for piles in sent {
+        received.iter_mut().zip(piles).for_each(|(received, pile)| received.push(pile));
+    }
+    received
+}
+
+/// The rows of A + Aᵀ and their sums: what the nodes list and who lists them.
 fn merge(
     lists: &NeighbourLists,
-    transposed: &Transposed,
-    node: usize,
     similarity: Similarity,
-    row: &mut Vec<(u32, f32)>,
-) {
-    row.clear();
-    row.extend(lists.of(node).iter().map(|r| (r.node(), r.score())));
-    row.extend_from_slice(transposed.of(node));
-    row.sort_unstable_by_key(|&(j, _)| j);
-    let mut kept = 0;
-    for at in 0..row.len() {
-        let (j, score) = row[at];
-        let weight = similarity.weight(score);
-        if kept > 0 && row[kept - 1].0 == j {
-            row[kept - 1].1 += weight;
-        } else if weight > 0.0 {
-            row[kept] = (j, weight);
-            kept += 1;
-        }
+    rows: Range<usize>,
+    incoming: Vec<Vec<Edge>>,
+) -> (Block, Vec<f64>) {
+    // Incoming edges by node; they come in ascending order of origin and stay so.
+    let mut ends = vec![0usize; rows.len() + 1];
+    incoming.iter().flatten().for_each(|edge| ends[edge.to as usize - rows.start + 1] += 1);
+    for row in 0..rows.len() {
+        ends[row + 1] += ends[row];
     }
-    row.truncate(kept);
+    let mut listed_by = vec![(0u32, 0f32); ends[rows.len()]];
+    let mut next = ends.clone();
+    for edge in incoming.into_iter().flatten() {
+        let slot = &mut next[edge.to as usize - rows.start];
+        listed_by[*slot] = (edge.from, edge.weight);
+        *slot += 1;
+    }
+
+    let outgoing: usize = rows.clone().map(|node| lists.of(node).len()).sum();
+    let mut entries: Vec<(u32, f32)> = Vec::with_capacity(listed_by.len() + outgoing);
+    let mut starts = Vec::with_capacity(rows.len() + 1);
+    let mut degrees = Vec::with_capacity(rows.len());
+    let mut listed: Vec<(u32, f32)> = Vec::new();
+    starts.push(0);
+    for (row, node) in rows.enumerate() {
+        listed.clear();
+        listed.extend(lists.of(node).iter().map(|r| (r.node(), similarity.weight(r.score()))));
+        listed.retain(|entry| entry.1 > 0.0);
+        listed.sort_unstable_by_key(|entry| entry.0);
+        let mut listed_by = listed_by[ends[row]..ends[row + 1]].iter().copied().peekable();
+        let mut degree = 0.0;
+        let mut add = |entry: (u32, f32)| {
+            degree += f64::from(entry.1);
+            entries.push(entry);
+        };
+        for &(column, weight) in &listed {
+            while let Some(other) = listed_by.next_if(|other| other.0 < column) {
+                add(other);
+            }
+            let back = listed_by.next_if(|other| other.0 == column).map_or(0.0, |other| other.1);
+            add((column, weight + back));
+        }
+        listed_by.for_each(&mut add);
+        degrees.push(degree);
+        starts.push(entries.len());
+    }
+    (Block { starts, entries }, degrees)
 }
 
 impl SparseGraph {
     pub(super) fn entries(&self) -> usize {
-        self.columns.len()
+        self.blocks.iter().map(|block| block.entries.len()).sum()
     }
 
-    pub(super) fn row(&self, node: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
-        let range = self.starts[node]..self.starts[node + 1];
-        self.columns[range.clone()].iter().copied().zip(self.values[range].iter().copied())
+    /// Columns and values sᵢⱼ of a row.
+    pub(super) fn row(&self, node: usize) -> &[(u32, f32)] {
+        let block = self.layout.block_of(node);
+        self.blocks[block].row(node - self.layout.rows(block).start)
     }
 
-    /// Rows of S·X: `W` columns at once, entries in order.
-    pub(super) fn multiply_rows<const W: usize>(&self, range: Range<usize>, x: &[f32], out: &mut [f32]) {
-        for (i, out) in range.zip(out.chunks_exact_mut(W)) {
-            let mut acc = [0f32; W];
-            for (j, s) in self.row(i) {
-                let x = &x[j as usize * W..][..W];
-                for c in 0..W {
-                    acc[c] += s * x[c];
+    /// Rows of S·X: `W` columns at once.
+    pub(super) fn multiply_rows<const W: usize>(&self, range: Range<usize>, x: &[[f32; W]], out: &mut [[f32; W]]) {
+        vectorised(RowsTimes { graph: self, range, x, out });
+    }
+
+    /// Spreads `reached` along the edges until nothing changes.
+    pub(super) fn spread(&self, reached: &mut [bool]) {
+        let mut waiting = reached.iter().filter(|&&reached| !reached).count();
+        let mut queue: Vec<usize> = (0..reached.len()).filter(|&node| reached[node]).collect();
+        while let Some(node) = queue.pop().filter(|_| waiting > 0) {
+            for &(neighbour, _) in self.row(node) {
+                if !std::mem::replace(&mut reached[neighbour as usize], true) {
+                    queue.push(neighbour as usize);
+                    waiting -= 1;
                 }
             }
-            out.copy_from_slice(&acc);
+        }
+    }
+}
+
+/// Some rows of S·X.
+struct RowsTimes<'a, const W: usize> {
+    graph: &'a SparseGraph,
+    range: Range<usize>,
+    x: &'a [[f32; W]],
+    out: &'a mut [[f32; W]],
+}
+
+impl<const W: usize> Loops for RowsTimes<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (node, out) in self.range.zip(self.out) {
+            // Two sums, so that one addition need not wait for the other.
+            let (pairs, last) = self.graph.row(node).as_chunks::<2>();
+            let (mut even, mut odd) = ([0f32; W], [0f32; W]);
+            for &[(a, s_a), (b, s_b)] in pairs {
+                let (x_a, x_b) = (&self.x[a as usize], &self.x[b as usize]);
+                for c in 0..W {
+                    even[c] += s_a * x_a[c];
+                    odd[c] += s_b * x_b[c];
+                }
+            }
+            if let &[(a, s_a)] = last {
+                for c in 0..W {
+                    even[c] += s_a * self.x[a as usize][c];
+                }
+            }
+            for c in 0..W {
+                out[c] = even[c] + odd[c];
+            }
         }
     }
 }

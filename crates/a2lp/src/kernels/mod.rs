@@ -12,6 +12,7 @@
 //! found them.
 
 mod integer;
+mod vectorised;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +20,7 @@ mod tests;
 mod x86;
 
 pub(crate) use integer::{PackedBytes, QuantisedRows};
+pub(crate) use vectorised::{Loops, vectorised};
 
 /// What a chain accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,12 @@
 use super::LabelMatrix;
 use crate::affinity::Affinity;
 use crate::features::ROWS_PER_TASK;
+use crate::kernels::{Loops, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Most classes solved together: more would outgrow the cache.
-const PANEL: usize = 32;
+const PANEL: usize = 16;
 
 pub(super) struct Outcome {
     pub(super) iterations: usize,
@@ -28,6 +29,7 @@ pub(super) fn solve(
     f: &mut [f32],
 ) -> Outcome {
     let classes = target.len();
+    let mut vectors = vec![0f32; 4 * affinity.nodes() * PANEL];
     let mut outcome = Outcome { iterations: 0, converged: true, residuals: vec![0.0; classes] };
     for first in (0..classes).step_by(PANEL) {
         let panel = first..classes.min(first + PANEL);
@@ -35,14 +37,10 @@ pub(super) fn solve(
         let target = &target[panel.clone()];
         // Padded to a multiple of 4 so that rows fill vector registers.
         let part = match panel.len().div_ceil(4) {
-            1 => system.solve::<4>(target, max_iterations, f),
-            2 => system.solve::<8>(target, max_iterations, f),
-            3 => system.solve::<12>(target, max_iterations, f),
-            4 => system.solve::<16>(target, max_iterations, f),
-            5 => system.solve::<20>(target, max_iterations, f),
-            6 => system.solve::<24>(target, max_iterations, f),
-            7 => system.solve::<28>(target, max_iterations, f),
-            _ => system.solve::<32>(target, max_iterations, f),
+            1 => system.solve::<4>(target, max_iterations, &mut vectors, f),
+            2 => system.solve::<8>(target, max_iterations, &mut vectors, f),
+            3 => system.solve::<12>(target, max_iterations, &mut vectors, f),
+            _ => system.solve::<16>(target, max_iterations, &mut vectors, f),
         };
         outcome.iterations = outcome.iterations.max(part.iterations);
         outcome.converged &= part.converged;
@@ -61,97 +59,76 @@ struct System<'a, 'v> {
 }
 
 impl System<'_, '_> {
-    fn solve<const W: usize>(&self, target: &[f64], max_iterations: usize, f: &mut [f32]) -> Outcome {
-        let nodes = self.affinity.nodes();
+    /// `vectors` is room to work in.
+    fn solve<const W: usize>(
+        &self,
+        target: &[f64],
+        max_iterations: usize,
+        vectors: &mut [f32],
+        f: &mut [f32],
+    ) -> Outcome {
         let width = self.panel.len();
-        // p holds F for the first product, then the search directions; q = (I − αS)p.
-        let mut p = vec![0f32; nodes * W];
-        for (p, f) in p.chunks_exact_mut(W).zip(f.chunks_exact(self.classes)) {
-            p[..width].copy_from_slice(&f[self.panel.clone()]);
-        }
-        let mut q = vec![0f32; nodes * W];
-        let mut r = vec![0f32; nodes * W];
-        self.multiply::<W>(&p, &mut q);
-        let mut rr = sum_chunks::<W>(
-            r.par_chunks_mut(ROWS_PER_TASK * W).zip(q.par_chunks(ROWS_PER_TASK * W)).enumerate().map(
-                |(task, (r, q))| {
-                    let mut sum = [0f64; W];
-                    for (node, (r, q)) in
-                        (task * ROWS_PER_TASK..).zip(r.chunks_exact_mut(W).zip(q.chunks_exact(W)))
-                    {
-                        for c in 0..width {
-                            r[c] = self.labels.entry(node, self.panel.start + c) - q[c];
-                            sum[c] += f64::from(r[c]) * f64::from(r[c]);
-                        }
-                    }
-                    sum
-                },
-            ),
-        );
-        p.copy_from_slice(&r);
+        // x is the panel's part of F, r the residual, p the search directions, q = (I − αS)p.
+        let mut vectors = vectors.as_chunks_mut::<W>().0.chunks_exact_mut(self.affinity.nodes());
+        let [x, r, p, q] = std::array::from_fn(|_| vectors.next().unwrap_or_default());
+        x.par_iter_mut().zip(f.par_chunks(self.classes)).with_min_len(ROWS_PER_TASK).for_each(|(x, f)| {
+            *x = [0.0; W];
+            x[..width].copy_from_slice(&f[self.panel.clone()]);
+        });
+        self.multiply(x, q);
+        r.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(node, r)| {
+            *r = [0.0; W];
+            if let Some((class, weight)) = self.labels.entry(node).filter(|y| self.panel.contains(&y.0)) {
+                r[class - self.panel.start] = weight;
+            }
+        });
+        let mut rr = descend(r, q, [1.0; W]);
+        p.copy_from_slice(r);
 
-        let mut active: Vec<bool> = (0..W).map(|c| c < width && rr[c].sqrt() > target[c]).collect();
+        let mut active: [bool; W] = std::array::from_fn(|c| c < width && rr[c].sqrt() > target[c]);
         let mut iterations = 0;
         while iterations < max_iterations && active.contains(&true) {
             iterations += 1;
-            let pq = self.multiply::<W>(&p, &mut q);
+            let pq = self.multiply(p, q);
             let step: [f32; W] =
                 std::array::from_fn(|c| if active[c] && pq[c] > 0.0 { (rr[c] / pq[c]) as f32 } else { 0.0 });
-            let new_rr = sum_chunks::<W>(
-                f.par_chunks_mut(ROWS_PER_TASK * self.classes)
-                    .zip(r.par_chunks_mut(ROWS_PER_TASK * W))
-                    .zip(p.par_chunks(ROWS_PER_TASK * W).zip(q.par_chunks(ROWS_PER_TASK * W)))
-                    .map(|((f, r), (p, q))| {
-                        let mut sum = [0f64; W];
-                        let rows = f.chunks_exact_mut(self.classes).zip(r.chunks_exact_mut(W));
-                        for ((f, r), (p, q)) in rows.zip(p.chunks_exact(W).zip(q.chunks_exact(W))) {
-                            for (f, c) in f[self.panel.clone()].iter_mut().zip(0..) {
-                                *f += step[c] * p[c];
-                            }
-                            for c in 0..W {
-                                r[c] -= step[c] * q[c];
-                                sum[c] += f64::from(r[c]) * f64::from(r[c]);
-                            }
-                        }
-                        sum
-                    }),
-            );
+            let new_rr = descend(r, q, step);
             let keep: [f32; W] =
                 std::array::from_fn(
                     |c| if active[c] && rr[c] > 0.0 { (new_rr[c] / rr[c]) as f32 } else { 0.0 },
                 );
-            p.par_chunks_mut(ROWS_PER_TASK * W).zip(r.par_chunks(ROWS_PER_TASK * W)).for_each(|(p, r)| {
-                for (p, r) in p.chunks_exact_mut(W).zip(r.chunks_exact(W)) {
-                    for c in 0..W {
-                        p[c] = r[c] + keep[c] * p[c];
-                    }
-                }
-            });
+            let parts = x.par_chunks_mut(ROWS_PER_TASK).zip(p.par_chunks_mut(ROWS_PER_TASK));
+            parts
+                .zip(r.par_chunks(ROWS_PER_TASK))
+                .for_each(|((x, p), r)| vectorised(Advance { x, p, r, step, keep }));
             for c in 0..width {
                 active[c] = active[c] && new_rr[c].sqrt() > target[c];
             }
             rr = new_rr;
         }
+        f.par_chunks_mut(self.classes)
+            .zip(&*x)
+            .with_min_len(ROWS_PER_TASK)
+            .for_each(|(f, x)| f[self.panel.clone()].copy_from_slice(&x[..width]));
         let residuals = rr[..width].iter().map(|rr| rr.sqrt()).collect();
         Outcome { iterations, converged: !active.contains(&true), residuals }
     }
 
     /// q = (I − αS)p, and p·q for every class.
-    fn multiply<const W: usize>(&self, p: &[f32], q: &mut [f32]) -> [f64; W] {
-        let prepared = self.affinity.prepare::<W>(p);
-        sum_chunks::<W>(q.par_chunks_mut(ROWS_PER_TASK * W).enumerate().map(|(task, q)| {
-            let start = task * ROWS_PER_TASK;
-            self.affinity.multiply_rows::<W>(&prepared, start..start + q.len() / W, p, q);
-            let mut sum = [0f64; W];
-            for (q, p) in q.chunks_exact_mut(W).zip(p[start * W..].chunks_exact(W)) {
-                for c in 0..W {
-                    q[c] = p[c] - self.alpha * q[c];
-                    sum[c] += f64::from(p[c]) * f64::from(q[c]);
-                }
-            }
-            sum
+    fn multiply<const W: usize>(&self, p: &[[f32; W]], q: &mut [[f32; W]]) -> [f64; W] {
+        let prepared = self.affinity.prepare(p);
+        sum_chunks(q.par_chunks_mut(ROWS_PER_TASK).enumerate().map(|(task, q)| {
+            let rows = task * ROWS_PER_TASK..task * ROWS_PER_TASK + q.len();
+            self.affinity.multiply_rows(&prepared, rows.clone(), p, q);
+            vectorised(Subtract { p: &p[rows], alpha: self.alpha, q })
         }))
     }
+}
+
+/// r ← r − step·q, and ‖r‖² of every class.
+fn descend<const W: usize>(r: &mut [[f32; W]], q: &[[f32; W]], step: [f32; W]) -> [f64; W] {
+    let parts = r.par_chunks_mut(ROWS_PER_TASK).zip(q.par_chunks(ROWS_PER_TASK));
+    sum_chunks(parts.map(|(r, q)| vectorised(Descend { r, q, step })))
 }
 
 /// Adds the chunks' sums in chunk order.
@@ -163,4 +140,79 @@ fn sum_chunks<const W: usize>(chunks: impl IndexedParallelIterator<Item = [f64; 
         }
     }
     total
+}
+
+/// q ← p − αq, and p·q.
+struct Subtract<'a, const W: usize> {
+    p: &'a [[f32; W]],
+    alpha: f32,
+    q: &'a mut [[f32; W]],
+}
+
+impl<const W: usize> Loops for Subtract<'_, W> {
+    type Output = [f64; W];
+
+    #[inline(always)]
+    fn run(self) -> [f64; W] {
+        let mut sum = [0f64; W];
+        for (q, p) in self.q.iter_mut().zip(self.p) {
+            *q = std::array::from_fn(|c| p[c] - self.alpha * q[c]);
+            for c in 0..W {
+                sum[c] += f64::from(p[c]) * f64::from(q[c]);
+            }
+        }
+        sum
+    }
+}
+
+/// r ← r − step·q, and r·r.
+struct Descend<'a, const W: usize> {
+    r: &'a mut [[f32; W]],
+    q: &'a [[f32; W]],
+    step: [f32; W],
+}
+
+impl<const W: usize> Loops for Descend<'_, W> {
+    type Output = [f64; W];
+
+    #[inline(always)]
+    fn run(self) -> [f64; W] {
+        let mut sum = [0f64; W];
+        for (r, q) in self.r.iter_mut().zip(self.q) {
+            *r = std::array::from_fn(|c| r[c] - self.step[c] * q[c]);
+            for c in 0..W {
+                sum[c] += f64::from(r[c]) * f64::from(r[c]);
+            }
+        }
+        sum
+    }
+}
+
+/// x ← x + step·p, then p ← r + keep·p.
+struct Advance<'a, const W: usize> {
+    x: &'a mut [[f32; W]],
+    p: &'a mut [[f32; W]],
+    r: &'a [[f32; W]],
+    step: [f32; W],
+    keep: [f32; W],
+}
+
+impl<const W: usize> Loops for Advance<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Several rows as one run of numbers: compilers make good vector code of that, and poor of short rows.
+        const ROWS: usize = 8;
+        let (step, keep) = ([self.step; ROWS], [self.keep; ROWS]);
+        let (step, keep) = (step.as_flattened(), keep.as_flattened());
+        let rows = self.x.chunks_mut(ROWS).zip(self.p.chunks_mut(ROWS)).zip(self.r.chunks(ROWS));
+        for ((x, p), r) in rows {
+            let numbers = x.as_flattened_mut().iter_mut().zip(p.as_flattened_mut()).zip(r.as_flattened());
+            for (((x, p), r), (step, keep)) in numbers.zip(step.iter().zip(keep)) {
+                *x += step * *p;
+                *p = r + keep * *p;
+            }
+        }
+    }
 }

@@ -23,7 +23,12 @@ pub(super) fn solve(
     faer::set_global_parallelism(faer::Par::Seq);
     let mut matrix = Mat::<f64>::identity(nodes, nodes);
     affinity.for_each_normalised(|i, j, s| matrix[(i, j)] -= alpha * s);
-    let mut solution = Mat::<f64>::from_fn(nodes, classes, |i, c| f64::from(labels.entry(i, c)));
+    let mut solution = Mat::<f64>::zeros(nodes, classes);
+    for node in 0..nodes {
+        if let Some((class, weight)) = labels.entry(node) {
+            solution[(node, class)] = f64::from(weight);
+        }
+    }
     if alpha < 1.0 {
         let factor = Llt::new(matrix.as_ref(), Side::Lower).map_err(|_| Error::Singular(alpha))?;
         factor.solve_in_place(solution.as_mut());

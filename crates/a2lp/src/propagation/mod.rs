@@ -65,8 +65,9 @@ impl<'a> LabelMatrix<'a> {
         LabelMatrix { labels, weights, counts }
     }
 
-    fn entry(&self, node: usize, class: usize) -> f32 {
-        if self.labels[node] == Some(class as ClassId) { self.weights[class] } else { 0.0 }
+    /// The class of a labelled node and its entry there; the others of its row are 0.
+    fn entry(&self, node: usize) -> Option<(usize, f32)> {
+        self.labels[node].map(|class| (class as usize, self.weights[class as usize]))
     }
 
     /// ‖Y_c‖₂
@@ -104,10 +105,13 @@ pub(crate) fn propagate(
 ) -> Result<Solve, Error> {
     let (nodes, classes) = (affinity.nodes(), soft.classes);
     // Nodes that are new start from their own label.
-    for node in soft.nodes()..nodes {
-        soft.values.extend((0..classes).map(|class| labels.entry(node, class)));
+    let known = soft.nodes();
+    soft.values.resize(nodes * classes, 0.0);
+    for node in known..nodes {
+        if let Some((class, weight)) = labels.entry(node) {
+            soft.values[node * classes + class] = weight;
+        }
     }
-    soft.values.truncate(nodes * classes);
     if parameters.resolved_solver() == Solver::Dense {
         soft.error = dense::solve(affinity, labels, parameters.alpha, &mut soft.values)?;
         return Ok(Solve { iterations: 0, residual: 0.0, converged: true, refinements: 0 });
