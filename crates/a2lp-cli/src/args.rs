@@ -308,6 +308,7 @@ fn graph_method() -> impl clap::builder::TypedValueParser<Value = GraphMethod> {
         ("exact", GraphMethod::Exact),
         ("screened", GraphMethod::Screened),
         ("pruned", GraphMethod::Pruned),
+        ("nndescent", GraphMethod::Nndescent),
     ])
 }
 

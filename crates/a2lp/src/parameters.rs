@@ -50,6 +50,8 @@ pub enum GraphMethod {
     Screened,
     /// Rows are grouped and look only at the groups near them; for many rows. Says how much it missed.
     Pruned,
+    /// NN-Descent, the search the paper names. Says how much it missed.
+    Nndescent,
 }
 
 impl GraphMethod {
@@ -60,6 +62,7 @@ impl GraphMethod {
             GraphMethod::Exact => "exact",
             GraphMethod::Screened => "screened",
             GraphMethod::Pruned => "pruned",
+            GraphMethod::Nndescent => "nndescent",
         }
     }
 }

@@ -166,6 +166,9 @@ fn available() -> Vec<Kernel> {
     kernels
 }
 
+/// Columns interleaved at a time.
+const PACKED_COLUMNS: usize = 32;
+
 /// A block of rows laid out for [`ScoreTile`]: panels of NR rows, interleaved column by column.
 pub(crate) struct PackedRows {
     kernel: Kernel,
@@ -219,9 +222,12 @@ impl PackedRows {
         for (panel, rows) in
             floats_mut(&mut self.values).chunks_exact_mut(width * columns).zip(source.chunks(width * columns))
         {
-            for (lane, row) in rows.chunks_exact(columns).enumerate() {
-                for (slot, &value) in panel[lane..].iter_mut().step_by(width).zip(row) {
-                    *slot = value;
+            // Few columns at a time, so that what is written stays in the first-level cache.
+            for (block, first) in panel.chunks_mut(width * PACKED_COLUMNS).zip((0..).step_by(PACKED_COLUMNS)) {
+                for (lane, row) in rows.chunks_exact(columns).enumerate() {
+                    for (slot, &value) in block[lane..].iter_mut().step_by(width).zip(&row[first..]) {
+                        *slot = value;
+                    }
                 }
             }
         }

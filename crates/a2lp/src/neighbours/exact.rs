@@ -52,9 +52,7 @@ pub(super) fn find(
 ) -> Result<NeighbourLists, Error> {
     let best = best_of_all(&FullScores { features, similarity }, k, observer)?;
     let sorted: Vec<_> = best.into_par_iter().with_min_len(64).map(BestOf::sorted).collect();
-    let mut lists = NeighbourLists::with_capacity(features.rows(), k);
-    sorted.iter().for_each(|list| lists.push(list, k));
-    Ok(lists)
+    Ok(NeighbourLists::from_lists(sorted, k))
 }
 
 /// The `k` nearest other rows of some rows, by looking at all: what a faster search is measured against.

@@ -5,6 +5,7 @@
 
 mod exact;
 mod insert;
+mod nndescent;
 mod partition;
 mod pruned;
 mod ranked;
@@ -66,8 +67,11 @@ pub(crate) fn find_neighbours(
             let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
             Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
         }
-        GraphMethod::Pruned => {
-            let lists = pruned::find(features, k, similarity, seed, observer)?;
+        GraphMethod::Pruned | GraphMethod::Nndescent => {
+            let lists = match method {
+                GraphMethod::Pruned => pruned::find(features, k, similarity, seed, observer)?,
+                _ => nndescent::find(features, k, similarity, seed, observer)?,
+            };
             let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
             Ok((lists, GraphReport { method, recall, sampled_rows, certified: 0.0 }))
         }
@@ -164,6 +168,13 @@ impl NeighbourLists {
         lists.starts.reserve_exact(nodes);
         lists.lengths.reserve_exact(nodes);
         lists.slots.reserve_exact(nodes * k);
+        lists
+    }
+
+    /// One list after the other, each with room for `k`; they are freed on the way.
+    fn from_lists(sorted: Vec<Vec<Ranked>>, k: usize) -> Self {
+        let mut lists = Self::with_capacity(sorted.len(), k);
+        sorted.into_iter().for_each(|list| lists.push(&list, k));
         lists
     }
 

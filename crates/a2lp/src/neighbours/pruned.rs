@@ -1,29 +1,27 @@
 //! The pruned graph, for many rows: rows are grouped, and each row looks only at the groups near it, in six bits
 //! first and then in full, as the screened search does with everything.
 
-use super::partition::Partition;
-use super::screened::{candidates, choose};
+use super::partition::{Partition, find_centres, probes_for, usual_groups};
+use super::screened::{Chosen, candidates, choose};
 use super::{BestOf, NeighbourLists, Ranked};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
-use crate::kernels::{PackedBytes, QuantisedRows, ScoreTile};
+use crate::kernels::{PackedBytes, PackedRows, QuantisedRows, ScoreTile};
 use crate::observer::{Observer, Stage, tell};
 use crate::parameters::Similarity;
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows that look for neighbours together.
 const BLOCK: usize = 512;
 
-/// Share of the groups that each row looks at: the farther neighbours of a long list lie in more groups.
-fn probed(k: usize) -> f64 {
-    (0.085 + 0.0003 * k as f64).min(1.0)
-}
+/// A row looks at this many times more rows than it proposes, at least.
+const LEAST: usize = 4;
 
-/// Groups for so many rows: large enough that scoring the rows against the centres costs little.
-fn groups(rows: usize) -> usize {
-    ((rows as f64).sqrt() * 1.1) as usize
-}
+/// Share of the neighbours to be found, as far as a sample of rows can tell. A little more than 0.99, which then also
+/// holds on other rows.
+const WANTED: f64 = 0.9925;
 
 /// The `k` nearest rows of every row among the groups near it.
 pub(super) fn find(
@@ -34,10 +32,11 @@ pub(super) fn find(
     observer: &dyn Observer,
 ) -> Result<NeighbourLists, Error> {
     let rows = features.rows();
-    let groups = groups(rows).clamp(1, rows);
-    let probes = ((groups as f64 * probed(k)).ceil() as usize).clamp(1, groups);
     tell(observer, Stage::Neighbours, 0, rows as u64)?;
-    let partition = Partition::new(features, similarity, groups, probes, seed);
+    let centres = find_centres(features, similarity, usual_groups(rows), seed);
+    let probes = probes_for(features, similarity, &centres, k, WANTED);
+    let partition = Partition::new(features, similarity, &centres, probes, LEAST * candidates(k));
+    drop(centres);
     let quantised = QuantisedRows::in_order(features, similarity, &partition.order);
 
     let packed: Vec<PackedBytes> = (0..partition.groups())
@@ -58,9 +57,10 @@ pub(super) fn find(
             |(tile, hits, scores), block| {
                 let own = block * BLOCK..rows.min((block + 1) * BLOCK);
                 let mut best = vec![BestOf::new(candidates(k), f32::NEG_INFINITY); own.len()];
-                for (group, visitors) in partition.visits(own.clone()) {
-                    let members = partition.group(group);
-                    tile.look(&quantised, visitors.iter().copied(), &packed[group]);
+                let visits = partition.visits(own.clone());
+                for (group, visitors) in &visits {
+                    let members = partition.group(*group);
+                    tile.look(&quantised, visitors.iter().copied(), &packed[*group]);
                     let thresholds: Vec<f32> =
                         visitors.iter().map(|at| best[at - own.start].threshold()).collect();
                     // Members look for themselves in their own block.
@@ -74,20 +74,20 @@ pub(super) fn find(
                         }
                     }
                 }
-                let lists = own
-                    .clone()
-                    .zip(best)
-                    .map(|(position, best)| {
-                        choose(
-                            features,
-                            partition.order[position] as usize,
-                            &best.sorted(),
-                            k,
-                            similarity,
-                            scores,
-                        )
-                    })
-                    .collect();
+                let choose = |(position, best): (usize, BestOf)| {
+                    choose(features, partition.order[position] as usize, best, k, similarity, scores)
+                };
+                let mut chosen: Vec<Chosen> = own.clone().zip(best).map(choose).collect();
+                let doubtful: Vec<bool> = chosen.iter().map(|chosen| chosen.doubtful).collect();
+                if doubtful.contains(&true) {
+                    let second = look_again(features, &partition, &own, &visits, &doubtful, k, similarity);
+                    chosen.iter_mut().zip(second).filter(|(chosen, _)| chosen.doubtful).for_each(
+                        |(chosen, second)| {
+                            chosen.best = second.sorted();
+                        },
+                    );
+                }
+                let lists = chosen.into_iter().map(|chosen| chosen.best).collect();
                 let so_far = done.fetch_add(own.len() as u64, Ordering::Relaxed);
                 tell(observer, Stage::Neighbours, so_far, rows as u64)?;
                 Ok(lists)
@@ -102,4 +102,39 @@ pub(super) fn find(
         lists.push(&blocks[position as usize / BLOCK][position as usize % BLOCK], k);
     }
     Ok(lists)
+}
+
+/// Scores in full what the doubtful rows among `own` have looked at: nearly equal rows, which six bits cannot order.
+fn look_again(
+    features: &FeatureMatrix,
+    partition: &Partition,
+    own: &Range<usize>,
+    visits: &[(usize, Vec<usize>)],
+    doubtful: &[bool],
+    k: usize,
+    similarity: Similarity,
+) -> Vec<BestOf> {
+    let mut best = vec![BestOf::new(k, similarity.floor()); own.len()];
+    let (mut packed, mut tile) = (PackedRows::new(), ScoreTile::new());
+    let gather = |positions: &mut dyn Iterator<Item = usize>| -> Vec<f32> {
+        positions.flat_map(|at| features.row(partition.order[at] as usize)).copied().collect()
+    };
+    for (group, visitors) in visits {
+        let visitors: Vec<usize> = visitors.iter().copied().filter(|at| doubtful[at - own.start]).collect();
+        if visitors.is_empty() {
+            continue;
+        }
+        let members = partition.group(*group);
+        packed.pack(&gather(&mut visitors.iter().copied()), features.columns());
+        tile.score(similarity.chain(), &gather(&mut members.clone()), &packed);
+        for (at, first, scores) in tile.segments() {
+            for (&visitor, &accumulated) in visitors[first..].iter().zip(scores) {
+                let score = similarity.score(accumulated);
+                if visitor != members.start + at && score > similarity.floor() {
+                    best[visitor - own.start].consider(score, partition.order[members.start + at]);
+                }
+            }
+        }
+    }
+    best
 }

@@ -1,15 +1,15 @@
 //! The screened graph: six-bit rows propose more candidates than needed, full scores choose among them.
 //!
 //! Scores and order of the lists are those of the exact graph; only a neighbour whose cheap score fell short of the
-//! candidates can be missing. How many are is measured on a sample of rows in every run, and a row is *certified*
-//! when an error bound proves that none can be.
+//! candidates can be missing. Rows where that is likely are looked at again in full. How many neighbours are missing is
+//! measured on a sample of rows in every run, and a row is *certified* when an error bound proves that none can be.
 
 use super::search::{Scorer, best_of_all};
-use super::{BestOf, NeighbourLists, Ranked};
+use super::{BestOf, NeighbourLists, Ranked, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows, ScoreTile};
-use crate::observer::Observer;
+use crate::observer::{Observer, Stage, tell};
 use crate::parameters::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -45,9 +45,9 @@ impl Scorer for CheapScores {
     }
 }
 
-/// Candidates looked at in full for k neighbours.
+/// Candidates looked at in full for k neighbours: enough that few rows are doubtful, on network features.
 pub(super) fn candidates(k: usize) -> usize {
-    k + (k / 2).max(16)
+    k + (k / 5).max(12)
 }
 
 /// The `k` nearest other rows of every row, and the share of rows for which that is certain.
@@ -60,42 +60,95 @@ pub(super) fn find(
     let quantised = QuantisedRows::new(features, similarity);
     let bounds = quantised.error_bounds(similarity);
     let proposed = best_of_all(&CheapScores(quantised), candidates(k), observer)?;
-    let chosen: Vec<(Vec<Ranked>, bool)> = proposed
+    let chosen: Vec<(Chosen, bool)> = proposed
         .into_par_iter()
         .with_min_len(16)
         .enumerate()
         .map_init(Vec::new, |scores, (row, proposed)| {
-            // What was not proposed has a cheap score of at most this.
-            let everything = proposed.is_short();
-            let proposed = proposed.sorted();
-            let limit = proposed.last().map_or(f32::NEG_INFINITY, |last| last.score()) + bounds[row];
-            let best = choose(features, row, &proposed, k, similarity, scores);
-            let certain = everything || best.get(k - 1).is_some_and(|last| last.score() > limit);
-            (best, certain)
+            let chosen = choose(features, row, proposed, k, similarity, scores);
+            // What was not proposed has a cheap score of at most the cut, so a true one of at most this.
+            let limit = chosen.cut + bounds[row];
+            let certain = chosen.best.get(k - 1).is_some_and(|last| last.score() > limit);
+            let certain = certain || chosen.cut == f32::NEG_INFINITY;
+            (chosen, certain)
         })
         .collect();
-    let mut lists = NeighbourLists::with_capacity(features.rows(), k);
-    chosen.iter().for_each(|(list, _)| lists.push(list, k));
+
     let certified = chosen.iter().filter(|(_, certain)| *certain).count();
-    Ok((lists, certified as f64 / chosen.len().max(1) as f64))
+    let mut lists: Vec<Vec<Ranked>> = Vec::with_capacity(chosen.len());
+    let mut doubtful = Vec::new();
+    for (row, (chosen, certain)) in chosen.into_iter().enumerate() {
+        if chosen.doubtful && !certain {
+            doubtful.push(row);
+        }
+        lists.push(chosen.best);
+    }
+    // Six bits do not tell the neighbours of these rows from the rest: nearly equal rows, most likely.
+    if doubtful.len() as f64 > MOSTLY_DOUBTFUL * lists.len() as f64 {
+        return Ok((exact::find(features, k, similarity, observer)?, 1.0));
+    }
+    for batch in doubtful.chunks(SECOND_LOOKS) {
+        let total = features.rows() as u64;
+        tell(observer, Stage::Neighbours, total - 1, total)?;
+        for (&row, list) in batch.iter().zip(exact::find_for(features, batch, k, similarity)) {
+            lists[row] = list;
+        }
+    }
+    let certified = (certified + doubtful.len()) as f64 / lists.len().max(1) as f64;
+    Ok((NeighbourLists::from_lists(lists, k), certified))
+}
+
+/// Share of doubtful rows above which looking at every pair in full is cheaper.
+const MOSTLY_DOUBTFUL: f64 = 0.4;
+
+/// Doubtful rows looked at again together.
+const SECOND_LOOKS: usize = 512;
+
+/// How many standard deviations of the cheap scores' error must lie between the last neighbour and the best row that
+/// was not proposed.
+const CLEAR: f32 = 3.0;
+
+/// What full scores make of the proposals for one row.
+pub(super) struct Chosen {
+    /// The best, nearest first.
+    pub(super) best: Vec<Ranked>,
+    /// What was not proposed has a cheap score of at most this; −∞ when everything was proposed.
+    cut: f32,
+    /// A neighbour may well have been left out.
+    pub(super) doubtful: bool,
 }
 
 /// The `k` best of the rows proposed for `row`, by their full scores.
 pub(super) fn choose(
     features: &FeatureMatrix,
     row: usize,
-    proposed: &[Ranked],
+    proposed: BestOf,
     k: usize,
     similarity: Similarity,
     scores: &mut Vec<f32>,
-) -> Vec<Ranked> {
+) -> Chosen {
+    let everything = proposed.is_short();
+    let proposed = proposed.sorted();
     similarity.chain().of_each(features, row, proposed.iter().map(|r| r.node()), scores);
     let mut best = BestOf::new(k, similarity.floor());
+    let (mut sum, mut squares) = (0f64, 0f64);
     for (candidate, &accumulated) in proposed.iter().zip(scores.iter()) {
         let score = similarity.score(accumulated);
         if score > similarity.floor() {
             best.consider(score, candidate.node());
         }
+        let error = f64::from(candidate.score()) - f64::from(score);
+        (sum, squares) = (sum + error, squares + error * error);
     }
-    best.sorted()
+    let best = best.sorted();
+    let count = proposed.len().max(1) as f64;
+    let bias = (sum / count) as f32;
+    let spread = (squares / count - (sum / count).powi(2)).max(0.0).sqrt() as f32;
+    let cut = match proposed.last() {
+        Some(last) if !everything => last.score(),
+        _ => f32::NEG_INFINITY,
+    };
+    let last = best.get(k - 1).map_or(similarity.floor(), |last| last.score());
+    let doubtful = last + bias < cut + CLEAR * spread;
+    Chosen { best, cut, doubtful }
 }
