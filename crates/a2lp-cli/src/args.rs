@@ -122,9 +122,10 @@ pub(crate) struct LabelArgs {
     /// distance between neighbours works [default: 1]
     #[arg(long, value_name = "S", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) gauss_sigma2: Option<f64>,
-    /// How neighbours are searched for: exact (which auto takes) compares every pair in full; screened looks at six bits
-    /// of every number first; pruned looks only at groups of rows nearby, for 50,000 rows and more. The last two report
-    /// how many neighbours they missed [default: auto]
+    /// How neighbours are searched for. Exact compares every pair in full. Screened looks at six bits of every number
+    /// first and misses next to nothing; pruned looks only at groups of rows nearby and misses under one in a hundred;
+    /// nndescent is the paper's. These three report how many neighbours they missed. Auto takes exact, and for so many
+    /// rows that it would take long, screened or pruned [default: auto]
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = graph_method())]
     pub(crate) graph_method: Option<GraphMethod>,
     /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
@@ -141,9 +142,15 @@ pub(crate) struct LabelArgs {
     /// Worker threads; 0 = one per core. The labels do not depend on it [default: 0]
     #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) threads: Option<usize>,
-    /// Seed of everything random; kept in the run record. Only the pruned search uses it [default: 0]
+    /// Seed of everything random; kept in the run record. Only pruned and nndescent use it [default: 0]
     #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
+    /// Print what the run would do and take (method, memory, seconds), and stop before it begins
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) dry_run: bool,
+    /// Refuse to begin when more memory than this would be needed: 4G, 500M
+    #[arg(long, value_name = "SIZE", help_heading = EVERYDAY, hide_short_help = true, value_parser = crate::memory::parse)]
+    pub(crate) max_memory: Option<u64>,
 
     /// True labels of the target: prints accuracies and more. They cannot influence the result
     #[arg(long, value_name = "FILE", help_heading = EVALUATION, value_hint = ValueHint::FilePath)]
@@ -210,6 +217,9 @@ pub(crate) struct GraphArgs {
     /// Seed of searches that have something random in them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Refuse to begin when more memory than this would be needed: 4G, 500M
+    #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
+    pub(crate) max_memory: Option<u64>,
     /// Save A + Aᵀ, the matrix that labels are propagated over, instead of the lists
     #[arg(long)]
     pub(crate) symmetric: bool,

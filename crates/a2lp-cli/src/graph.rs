@@ -2,8 +2,9 @@
 
 use crate::Outcome;
 use crate::args::GraphArgs;
+use crate::memory;
 use crate::progress::Onlooker;
-use a2lp::{GraphReport, Parameters, neighbour_graph};
+use a2lp::{GraphReport, Parameters, Shape, neighbour_graph};
 use a2lp_data::{ArrayFile, FeatureFile, stack};
 use anyhow::bail;
 use serde::Serialize;
@@ -42,10 +43,16 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
             other.columns()
         );
     }
+    let rows = files.iter().map(FeatureFile::rows).sum();
+    let shape = Shape { source_rows: 0, target_rows: rows, columns, classes: 0 };
+    memory::check(&parameters.plan(shape), args.max_memory)?;
     let features = stack(&mut files)?;
     let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None))?;
     ArrayFile::new().sparse(&found.graph).write(&args.out, args.force)?;
 
+    if let Some(warning) = found.warning() {
+        eprintln!("warning: {warning}");
+    }
     let summary = Summary {
         out: args.out.clone(),
         nodes: found.graph.nodes(),
@@ -57,14 +64,10 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
     let text = if args.json {
         serde_json::to_string_pretty(&summary)? + "\n"
     } else {
+        let (nodes, entries, secs) = (summary.nodes, summary.entries, summary.search_secs);
         format!(
-            "{} nodes, {} entries, found by {} search in {:.2} s (recall {:.5} on {} sampled rows); graph in {}\n",
-            summary.nodes,
-            summary.entries,
-            summary.graph.method.as_str(),
-            summary.search_secs,
-            summary.graph.recall,
-            summary.graph.sampled_rows,
+            "{nodes} nodes, {entries} entries, {} in {secs:.2} s; graph in {}\n",
+            summary.graph,
             args.out.display()
         )
     };

@@ -2,16 +2,17 @@
 
 use crate::Outcome;
 use crate::args::{LabelArgs, Preset, SimilarityArg};
+use crate::memory;
 use crate::output::{record_path, write_json, write_labels};
 use crate::progress::Onlooker;
 use crate::record::{Evaluation, Input, Inputs, Record, Settings, Summary, Timings};
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, SourceNodes};
+use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Plan, Shape, SourceNodes};
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use anyhow::{Context, bail};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 /// Share of unreached items above which the user should look, unless set.
@@ -24,9 +25,23 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
     if !(0.0..=1.0).contains(&max_unreached) {
         bail!("--max-unreached {max_unreached}: a share between 0 and 1 is needed");
     }
-    check_outputs(args)?;
+    if !args.dry_run {
+        check_outputs(args)?;
+    }
+    let opened = open(args)?;
+    let plan = parameters.plan(opened.shape());
+    if args.dry_run {
+        let text = if args.json {
+            serde_json::to_string_pretty(&plan)? + "\n"
+        } else {
+            describe_plan(args, &opened, &plan)
+        };
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(Outcome::Done);
+    }
+    memory::check(&plan, args.max_memory)?;
 
-    let loaded = load(args)?;
+    let loaded = opened.load(args)?;
     let read_secs = started.elapsed().as_secs_f64();
     let evaluator = loaded.truth.map(Evaluator::new);
     let onlooker = Onlooker::new(evaluator.as_ref());
@@ -122,6 +137,16 @@ fn check_outputs(args: &LabelArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The input of a run, features still on disk.
+struct Opened {
+    source: FeatureFile,
+    target: FeatureFile,
+    labels: Labels,
+    labels_path: PathBuf,
+    truth: Option<TargetTruth>,
+    ids: Option<Vec<String>>,
+}
+
 /// The input of a run, with the truth kept apart.
 struct Loaded {
     domains: Domains,
@@ -130,7 +155,7 @@ struct Loaded {
     inputs: Inputs,
 }
 
-fn load(args: &LabelArgs) -> anyhow::Result<Loaded> {
+fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
     let mut source = FeatureFile::open(&args.source)?;
     let mut target = FeatureFile::open(&args.target)?;
     if source.columns() != target.columns() {
@@ -197,22 +222,37 @@ fn load(args: &LabelArgs) -> anyhow::Result<Loaded> {
         );
     }
 
-    let inputs = Inputs {
-        source: Input::of(&source),
-        source_labels: labels_path.to_path_buf(),
-        target: Input::of(&target),
-    };
-    let source_rows = source.rows();
-    let features = stack(&mut [source, target])?;
-    let domains = Domains::stacked(features, source_rows, labels).map_err(|error| match error {
-        Error::NotFinite { domain, row, column, value } => {
-            let path = if domain == Domain::Source { &args.source } else { &args.target };
-            let path = path.display();
-            anyhow::anyhow!("{path}: row {row}, column {column} is {value}; remove or repair such rows (a2lp inspect {path} counts them)")
+    let labels_path = labels_path.to_path_buf();
+    Ok(Opened { source, target, labels, labels_path, truth, ids })
+}
+
+impl Opened {
+    fn shape(&self) -> Shape {
+        Shape {
+            source_rows: self.source.rows(),
+            target_rows: self.target.rows(),
+            columns: self.source.columns(),
+            classes: self.labels.classes().len(),
         }
-        other => other.into(),
-    })?;
-    Ok(Loaded { domains, truth, ids, inputs })
+    }
+
+    /// Reads the features.
+    fn load(self, args: &LabelArgs) -> anyhow::Result<Loaded> {
+        let Opened { source, target, labels, labels_path, truth, ids } = self;
+        let inputs =
+            Inputs { source: Input::of(&source), source_labels: labels_path, target: Input::of(&target) };
+        let source_rows = source.rows();
+        let features = stack(&mut [source, target])?;
+        let domains = Domains::stacked(features, source_rows, labels).map_err(|error| match error {
+            Error::NotFinite { domain, row, column, value } => {
+                let path = if domain == Domain::Source { &args.source } else { &args.target };
+                let path = path.display();
+                anyhow::anyhow!("{path}: row {row}, column {column} is {value}; remove or repair such rows (a2lp inspect {path} counts them)")
+            }
+            other => other.into(),
+        })?;
+        Ok(Loaded { domains, truth, ids, inputs })
+    }
 }
 
 fn check_count(path: &Path, count: usize, what: &str, features: &Path, rows: usize) -> anyhow::Result<()> {
@@ -224,6 +264,32 @@ fn check_count(path: &Path, count: usize, what: &str, features: &Path, rows: usi
         );
     }
     Ok(())
+}
+
+/// What `--dry-run` prints.
+fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> String {
+    let Shape { source_rows, target_rows, columns, classes } = opened.shape();
+    let secs = |secs: f64| if secs < 1.0 { "under 1 s".to_string() } else { format!("about {secs:.0} s") };
+    let (count, search) = match (&args.graph, plan.neighbours, plan.method) {
+        (Some(path), ..) => (String::new(), format!("taken from {}", path.display())),
+        (None, Some(k), Some(method)) => {
+            (format!("{k} each, "), format!("{} search, {}", method.as_str(), secs(plan.search_secs)))
+        }
+        _ => (String::new(), "the full graph".to_string()),
+    };
+    format!(
+        "features    {source_rows} source and {target_rows} target rows × {columns}, {classes} classes, {} in memory\n\
+         neighbours  {count}{search}\n\
+         rounds      {}, solver {}\n\
+         memory      {} at most\n\
+         threads     {}\n\
+         Seconds are a guess from another machine. Nothing was run and nothing was written.\n",
+        memory::describe(plan.feature_bytes),
+        secs(plan.rounds_secs),
+        if plan.solver == a2lp::Solver::Dense { "dense" } else { "cg" },
+        memory::describe(plan.peak_bytes),
+        plan.threads,
+    )
 }
 
 /// The summary for people.
@@ -242,6 +308,9 @@ fn describe(
         summary.unreached,
         summary.mean_confidence
     );
+    if let Some(graph) = &labelling.graph {
+        text += &format!("neighbours by {graph}, {:.1} s\n", labelling.neighbours_secs);
+    }
     if let Some(score) = score {
         text += &format!(
             "accuracy {} %, mean over classes {} %\n\n",

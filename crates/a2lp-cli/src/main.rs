@@ -11,6 +11,7 @@ mod graph;
 mod inspect;
 mod interrupt;
 mod label;
+mod memory;
 mod output;
 mod progress;
 mod record;

@@ -351,3 +351,24 @@ fn completions_and_man_pages() {
     let page = fs::read_to_string(dir.path().join("a2lp-label.1")).unwrap();
     assert!(page.contains("neighbours"));
 }
+
+#[test]
+fn a_dry_run_tells_the_plan_and_a_limit_on_memory_is_kept() {
+    let dir = small();
+    let plan = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --dry-run"));
+    assert_eq!(code(&plan), 0);
+    let text = stdout(&plan);
+    for part in ["12 each, exact search", "solver cg", "MiB at most", "Nothing was run"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let json = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --dry-run --json --graph-method pruned"));
+    let plan: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(plan["method"], "pruned");
+    assert!(plan["peak_bytes"].as_u64().unwrap() > plan["feature_bytes"].as_u64().unwrap());
+
+    let refused = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --max-memory 1M"));
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("--max-memory allows 1 MiB"));
+    assert!(!dir.path().join("labels.csv").exists());
+    assert_eq!(code(&a2lp(dir.path(), &format!("{LABEL} --out labels.csv --max-memory 4G"))), 0);
+}

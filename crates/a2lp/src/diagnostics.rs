@@ -1,5 +1,6 @@
 //! What looks wrong about a result, with numbers and advice. Nothing here knows the truth.
 
+use crate::neighbours::GraphReport;
 use crate::pseudo_labels::Status;
 use crate::rounds::Labelling;
 use serde::Serialize;
@@ -53,6 +54,11 @@ pub enum Warning {
         /// Relative residual reached.
         residual: f64,
     },
+    /// The search missed many neighbours.
+    MissedNeighbours {
+        /// Share that was found, on a sample of rows.
+        recall: f64,
+    },
     /// Labels were still changing in the last round.
     Unsettled {
         /// How many changed.
@@ -68,6 +74,8 @@ const DOMINANT: f64 = 0.8;
 const DOMINANT_RATIO: f64 = 1.5;
 /// Share of labels the anchors may overturn without remark.
 const OVERTURNED: f64 = 0.25;
+/// Share of the neighbours below which a search is remarked on.
+const LOW_RECALL: f64 = 0.95;
 /// Share of labels that may change in the last round without remark.
 const UNSETTLED: f64 = 0.02;
 
@@ -110,6 +118,11 @@ impl fmt::Display for Warning {
                 f,
                 "round {round}: the solver stopped after {iterations} iterations at a relative residual of {residual:.1e}; allow a larger tolerance or use the dense solver"
             ),
+            Warning::MissedNeighbours { recall } => write!(
+                f,
+                "the search found only {:.1} % of the nearest neighbours on a sample of rows; the exact search finds all",
+                100.0 * recall
+            ),
             Warning::Unsettled { items, of } => write!(
                 f,
                 "{items} of {of} labels ({:.1} %) still changed in the last round; more rounds may settle them",
@@ -117,6 +130,11 @@ impl fmt::Display for Warning {
             ),
         }
     }
+}
+
+/// A warning when too few neighbours were found.
+pub(crate) fn missed_neighbours(report: &GraphReport) -> Option<Warning> {
+    (report.recall < LOW_RECALL).then_some(Warning::MissedNeighbours { recall: report.recall })
 }
 
 impl Labelling {
@@ -131,6 +149,7 @@ impl Labelling {
                 residual: round.solve.residual,
             });
         }
+        warnings.extend(self.graph.as_ref().and_then(missed_neighbours));
         let unreached = self.pseudo_labels.count(Status::Unreached);
         if unreached > 0 {
             warnings.push(Warning::Unreached { items: unreached, of });

@@ -1,6 +1,7 @@
 //! The neighbour graph on its own, for whoever wants to keep it, look at it, or bring one along.
 
 use crate::affinity::symmetrise;
+use crate::diagnostics::{Warning, missed_neighbours};
 use crate::error::{Domain, Error};
 use crate::features::FeatureMatrix;
 use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours};
@@ -110,6 +111,13 @@ pub struct FoundGraph {
     pub report: GraphReport,
     /// Seconds spent searching.
     pub secs: f64,
+}
+
+impl FoundGraph {
+    /// Something about the search that the user should look at.
+    pub fn warning(&self) -> Option<Warning> {
+        missed_neighbours(&self.report)
+    }
 }
 
 /// The k nearest neighbours of every row and their similarities; with `symmetric`, A + Aᵀ instead.

@@ -40,6 +40,7 @@ mod labels;
 mod neighbours;
 mod observer;
 mod parameters;
+mod plan;
 mod propagation;
 mod pseudo_labels;
 mod rounds;
@@ -57,6 +58,7 @@ pub use parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Neighbours,
     Parameters, Similarity, Solver, SourceNodes, Unreached,
 };
+pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
 pub use rounds::{Labelling, Round, label, label_on_graph};

@@ -139,8 +139,7 @@ impl FullGraph<'_> {
             let start = task * COLUMNS_PER_TASK;
             for node in 0..self.nodes() {
                 let v = &self.vector(node)[start..][..products.len() / W];
-                let x: [f64; W] =
-                    std::array::from_fn(|c| f64::from(scale[node]) * f64::from(x[node][c]));
+                let x: [f64; W] = std::array::from_fn(|c| f64::from(scale[node]) * f64::from(x[node][c]));
                 for (sum, &v) in products.chunks_exact_mut(W).zip(v) {
                     if v != 0.0 {
                         for c in 0..W {

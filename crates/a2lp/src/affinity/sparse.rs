@@ -177,7 +177,12 @@ impl SparseGraph {
     }
 
     /// Rows of S·X: `W` columns at once.
-    pub(super) fn multiply_rows<const W: usize>(&self, range: Range<usize>, x: &[[f32; W]], out: &mut [[f32; W]]) {
+    pub(super) fn multiply_rows<const W: usize>(
+        &self,
+        range: Range<usize>,
+        x: &[[f32; W]],
+        out: &mut [[f32; W]],
+    ) {
         vectorised(RowsTimes { graph: self, range, x, out });
     }
 

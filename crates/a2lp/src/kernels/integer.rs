@@ -2,7 +2,7 @@
 //!
 //! Whole numbers add up the same in any order, so every instruction set gives the same scores here too.
 
-use super::{CacheLine, ScoreTile, floats_mut, grow};
+use super::{CacheLine, Loops, ScoreTile, floats_mut, grow, vectorised};
 use crate::features::FeatureMatrix;
 use crate::parameters::Similarity;
 use rayon::prelude::*;
@@ -265,16 +265,34 @@ impl ScoreTile {
                 corrections[lane] = i32::from(rows.offset) * rows.sums[row];
                 biases[lane] = rows.biases[row];
             }
-            for ((scores, sums), row) in
-                scores.chunks_exact_mut(width).zip(sums.chunks_exact(width)).zip(wanted.clone())
-            {
-                let (scale, bias) = (rows.scales[row], rows.biases[row]);
-                let lanes = scales[..width].iter().zip(&corrections[..width]).zip(&biases[..width]);
-                for ((score, sum), ((other, correction), other_bias)) in
-                    scores.iter_mut().zip(sums).zip(lanes)
-                {
-                    *score = (sum - correction) as f32 * (scale * other) + (bias + other_bias);
-                }
+            let rows = wanted.clone().map(|row| (rows.scales[row], rows.biases[row]));
+            let (scales, corrections, biases) = (&scales[..width], &corrections[..width], &biases[..width]);
+            vectorised(ToScores { rows, scores, sums, scales, corrections, biases });
+        }
+    }
+}
+
+/// Sums of bytes of some rows against one panel, on their way to being scores. `rows` are their scales and biases.
+struct ToScores<'a, R> {
+    rows: R,
+    scores: &'a mut [f32],
+    sums: &'a [i32],
+    scales: &'a [f32],
+    corrections: &'a [i32],
+    biases: &'a [f32],
+}
+
+impl<R: Iterator<Item = (f32, f32)>> Loops for ToScores<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let width = self.scales.len();
+        let lines = self.scores.chunks_exact_mut(width).zip(self.sums.chunks_exact(width));
+        for ((scores, sums), (scale, bias)) in lines.zip(self.rows) {
+            let lanes = self.scales.iter().zip(self.corrections).zip(self.biases);
+            for ((score, sum), ((other, correction), other_bias)) in scores.iter_mut().zip(sums).zip(lanes) {
+                *score = (sum - correction) as f32 * (scale * other) + (bias + other_bias);
             }
         }
     }

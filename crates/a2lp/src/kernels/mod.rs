@@ -12,9 +12,9 @@
 //! found them.
 
 mod integer;
-mod vectorised;
 #[cfg(test)]
 mod tests;
+mod vectorised;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;
@@ -223,7 +223,8 @@ impl PackedRows {
             floats_mut(&mut self.values).chunks_exact_mut(width * columns).zip(source.chunks(width * columns))
         {
             // Few columns at a time, so that what is written stays in the first-level cache.
-            for (block, first) in panel.chunks_mut(width * PACKED_COLUMNS).zip((0..).step_by(PACKED_COLUMNS)) {
+            for (block, first) in panel.chunks_mut(width * PACKED_COLUMNS).zip((0..).step_by(PACKED_COLUMNS))
+            {
                 for (lane, row) in rows.chunks_exact(columns).enumerate() {
                     for (slot, &value) in block[lane..].iter_mut().step_by(width).zip(&row[first..]) {
                         *slot = value;

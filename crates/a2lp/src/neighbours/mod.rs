@@ -3,6 +3,7 @@
 //! A list is ordered by score, ties by lower index, and the score of a pair is always the fixed-order chain
 //! of [`kernels`](crate::kernels): whichever search proposes a neighbour, the lists come out the same.
 
+pub(crate) mod cost;
 mod exact;
 mod insert;
 mod nndescent;
@@ -24,6 +25,7 @@ use crate::kernels::Chain;
 use crate::observer::Observer;
 use crate::parameters::{GraphMethod, Similarity};
 use serde::Serialize;
+use std::fmt;
 
 /// How the neighbours were found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,6 +38,21 @@ pub struct GraphReport {
     pub sampled_rows: usize,
     /// Share of rows whose lists are proved to be exact.
     pub certified: f64,
+}
+
+/// What the search was and what it missed, for people.
+impl fmt::Display for GraphReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} search", self.method.as_str())?;
+        if self.method != GraphMethod::Exact {
+            write!(f, " (recall {:.4} on {} sampled rows", self.recall, self.sampled_rows)?;
+            if self.method == GraphMethod::Screened {
+                write!(f, ", {:.0} % of the rows proved exact", 100.0 * self.certified)?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
 }
 
 /// Rows on which an inexact search is compared with the truth.
@@ -54,26 +71,26 @@ pub(crate) fn find_neighbours(
     if u32::try_from(rows).is_err() {
         return Err(Error::TooManyRows(rows));
     }
+    let method = match method {
+        GraphMethod::Auto => cost::choose(rows, features.columns(), k),
+        chosen => chosen,
+    };
     match method {
-        GraphMethod::Auto | GraphMethod::Exact => {
+        GraphMethod::Exact => {
             let lists = exact::find(features, k, similarity, observer)?;
             Ok((
                 lists,
                 GraphReport { method: GraphMethod::Exact, recall: 1.0, sampled_rows: 0, certified: 1.0 },
             ))
         }
-        GraphMethod::Screened => {
-            let (lists, certified) = screened::find(features, k, similarity, observer)?;
-            let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
-            Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
-        }
-        GraphMethod::Pruned | GraphMethod::Nndescent => {
-            let lists = match method {
-                GraphMethod::Pruned => pruned::find(features, k, similarity, seed, observer)?,
-                _ => nndescent::find(features, k, similarity, seed, observer)?,
+        _ => {
+            let (lists, certified) = match method {
+                GraphMethod::Screened => screened::find(features, k, similarity, observer)?,
+                GraphMethod::Pruned => (pruned::find(features, k, similarity, seed, observer)?, 0.0),
+                _ => (nndescent::find(features, k, similarity, seed, observer)?, 0.0),
             };
             let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
-            Ok((lists, GraphReport { method, recall, sampled_rows, certified: 0.0 }))
+            Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
         }
     }
 }

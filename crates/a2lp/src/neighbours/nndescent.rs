@@ -36,7 +36,8 @@ pub(super) fn find(
     observer: &dyn Observer,
 ) -> Result<NeighbourLists, Error> {
     let rows = features.rows();
-    let descent = Descent { features, similarity, k: k.min(rows - 1), seed, lists: Vec::new(), order: Vec::new() };
+    let descent =
+        Descent { features, similarity, k: k.min(rows - 1), seed, lists: Vec::new(), order: Vec::new() };
     let most_rounds = (rows as f64).log2().round().max(5.0) as u64;
     // Most searches need few of the rounds they may take.
     let progress = |round: u64, nodes: usize| {
@@ -135,10 +136,10 @@ impl Descent<'_> {
             .into_iter()
             .map(|(_, positions)| positions.into_iter().map(|at| partition.order[at]).collect())
             .collect();
-        pieces.par_iter().flat_map(|piece| piece.par_chunks(LARGEST_GROUP)).for_each_init(
-            Room::new,
-            |room, members| self.introduce(members, members.len(), room),
-        );
+        pieces
+            .par_iter()
+            .flat_map(|piece| piece.par_chunks(LARGEST_GROUP))
+            .for_each_init(Room::new, |room, members| self.introduce(members, members.len(), room));
         self.order = partition.order;
         self.lists.par_iter().enumerate().with_min_len(NODES_PER_TASK).for_each(|(node, list)| {
             let mut list = lock(list);

@@ -270,7 +270,9 @@ mod tests {
         for group in 0..6 {
             let positions = partition.group(group);
             assert!(
-                positions.clone().all(|at| partition.near(at)[0] == group as u32 && partition.near(at).len() == 2)
+                positions
+                    .clone()
+                    .all(|at| partition.near(at)[0] == group as u32 && partition.near(at).len() == 2)
             );
             // Six tight bundles: what stands together points the same way.
             let bundles: Vec<u32> = positions.map(|at| partition.order[at] % 6).collect();
@@ -288,7 +290,8 @@ mod tests {
         }
         let partition = grouped(&features, 6, 1, 20);
         for position in 0..60 {
-            let rows: usize = partition.near(position).iter().map(|&g| partition.group(g as usize).len()).sum();
+            let rows: usize =
+                partition.near(position).iter().map(|&g| partition.group(g as usize).len()).sum();
             assert!(rows >= 20, "row {}: {rows}", partition.order[position]);
         }
     }

@@ -116,17 +116,20 @@ fn look_again(
 ) -> Vec<BestOf> {
     let mut best = vec![BestOf::new(k, similarity.floor()); own.len()];
     let (mut packed, mut tile) = (PackedRows::new(), ScoreTile::new());
-    let gather = |positions: &mut dyn Iterator<Item = usize>| -> Vec<f32> {
-        positions.flat_map(|at| features.row(partition.order[at] as usize)).copied().collect()
-    };
+    let row = |at: usize| features.row(partition.order[at] as usize);
+    let (mut own_values, mut member_values) = (Vec::new(), Vec::new());
     for (group, visitors) in visits {
         let visitors: Vec<usize> = visitors.iter().copied().filter(|at| doubtful[at - own.start]).collect();
         if visitors.is_empty() {
             continue;
         }
         let members = partition.group(*group);
-        packed.pack(&gather(&mut visitors.iter().copied()), features.columns());
-        tile.score(similarity.chain(), &gather(&mut members.clone()), &packed);
+        own_values.clear();
+        visitors.iter().for_each(|&at| own_values.extend_from_slice(row(at)));
+        packed.pack(&own_values, features.columns());
+        member_values.clear();
+        members.clone().for_each(|at| member_values.extend_from_slice(row(at)));
+        tile.score(similarity.chain(), &member_values, &packed);
         for (at, first, scores) in tile.segments() {
             for (&visitor, &accumulated) in visitors[first..].iter().zip(scores) {
                 let score = similarity.score(accumulated);

@@ -172,44 +172,152 @@ fn screening_few_rows_is_exact() {
     }
 }
 
-#[test]
-fn pruning_finds_most_and_does_not_depend_on_threads() {
+/// Clusters, as features have them, with duplicates and zero rows among them.
+fn clusters(rows: usize, columns: usize, clusters: usize, width: f32) -> FeatureMatrix {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let centres: Vec<Vec<f32>> =
-        (0..60).map(|_| (0..40).map(|_| rng.random_range(-1.0f32..1.0)).collect()).collect();
+        (0..clusters).map(|_| (0..columns).map(|_| rng.random_range(-1.0f32..1.0)).collect()).collect();
     let mut matrix = FeatureMatrix::default();
-    for row in 0..6000 {
-        // Duplicates and zero rows among them.
+    for row in 0..rows {
         let values: Vec<f32> = match row % 50 {
             17 => matrix.row(row / 2).to_vec(),
-            31 => vec![0.0; 40],
-            _ => centres[row % 60].iter().map(|c| c + rng.random_range(-0.5f32..0.5)).collect(),
+            31 => vec![0.0; columns],
+            _ => centres[row % clusters].iter().map(|c| c + rng.random_range(-width..width)).collect(),
         };
         matrix.append_row(&values);
     }
-    for similarity in SIMILARITIES {
-        let mut matrix = matrix.clone();
-        if similarity == Similarity::Cosine {
-            matrix.normalise_rows();
+    matrix
+}
+
+/// Share of the exact lists' entries that the others have; these must be well formed.
+fn recall(exact: &NeighbourLists, lists: &NeighbourLists) -> f64 {
+    let (mut found, mut all) = (0, 0);
+    for node in 0..exact.nodes() {
+        let list = lists.of(node);
+        found += exact.of(node).iter().filter(|r| list.contains(r)).count();
+        all += exact.of(node).len();
+        assert!(list.iter().all(|r| r.node() as usize != node), "node {node} lists itself");
+        assert!(list.windows(2).all(|pair| pair[0] > pair[1]), "node {node}: order");
+    }
+    found as f64 / all as f64
+}
+
+#[test]
+fn inexact_searches_find_most_and_do_not_depend_on_threads() {
+    let matrix = clusters(6000, 40, 60, 0.5);
+    for (method, least) in
+        [(GraphMethod::Screened, 0.9999), (GraphMethod::Pruned, 0.98), (GraphMethod::Nndescent, 0.98)]
+    {
+        for similarity in SIMILARITIES {
+            let mut matrix = matrix.clone();
+            if similarity == Similarity::Cosine {
+                matrix.normalise_rows();
+            }
+            let exact = find_exact(&matrix, 10, similarity);
+            let runs: Vec<(NeighbourLists, GraphReport)> = [1, 2, 3, 8]
+                .map(|threads| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    pool.install(|| find_neighbours(&matrix, 10, similarity, method, 5, &())).unwrap()
+                })
+                .into();
+            assert!(runs.windows(2).all(|pair| pair[0] == pair[1]), "{method:?} {similarity:?}");
+            let (lists, report) = &runs[0];
+            let recall = recall(&exact, lists);
+            assert!(recall >= least, "{method:?} {similarity:?}: {recall}");
+            assert!((report.recall - recall).abs() < 0.02, "{method:?}: {} reported", report.recall);
         }
-        let exact = find_exact(&matrix, 10, similarity);
-        let runs: Vec<(NeighbourLists, GraphReport)> = [1, 2, 3, 8]
+    }
+}
+
+#[test]
+fn nn_descent_on_easy_and_hard_sets() {
+    // Easy: few true dimensions. Hard: as many as columns, where no neighbour says much about another.
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let easy: Vec<[f32; 4]> =
+        (0..5000).map(|_| std::array::from_fn(|_| rng.random_range(-1.0..1.0))).collect();
+    let easy = FeatureMatrix::from_rows(&easy).unwrap();
+    let hard: Vec<[f32; 24]> =
+        (0..5000).map(|_| std::array::from_fn(|_| rng.random_range(-1.0..1.0))).collect();
+    let hard = FeatureMatrix::from_rows(&hard).unwrap();
+    for (matrix, k, least) in [(&easy, 15, 0.995), (&hard, 15, 0.8), (&hard, 40, 0.97)] {
+        let similarity = Similarity::Gaussian { sigma2: 1.0 };
+        let (lists, _) = find_neighbours(matrix, k, similarity, GraphMethod::Nndescent, 0, &()).unwrap();
+        let recall = recall(&find_exact(matrix, k, similarity), &lists);
+        assert!(recall >= least, "{} columns, k {k}: {recall}", matrix.columns());
+    }
+}
+
+#[test]
+fn nearly_equal_rows_are_told_apart() {
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let mut bundles = FeatureMatrix::default();
+    let directions: Vec<Vec<f32>> =
+        (0..8).map(|_| (0..30).map(|_| rng.random_range(-1.0f32..1.0)).collect()).collect();
+    for row in 0..2400 {
+        // 300 rows to a bundle, far more than are proposed, closer together than six bits can tell.
+        let jitter = |c: &f32| c + rng.random_range(-2e-3f32..2e-3);
+        bundles.append_row(&directions[row % 8].iter().map(jitter).collect::<Vec<f32>>());
+    }
+    let mut few = FeatureMatrix::default();
+    for row in 0..40 {
+        few.append_row(&[1.0, row as f32 * 1e-4, 0.5]);
+    }
+    for (mut matrix, k) in [(bundles, 10), (few, 5)] {
+        for similarity in SIMILARITIES {
+            if similarity == Similarity::Cosine {
+                matrix.normalise_rows();
+            }
+            let exact = find_exact(&matrix, k, similarity);
+            for method in [GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent] {
+                let (lists, _) = find_neighbours(&matrix, k, similarity, method, 0, &()).unwrap();
+                let recall = recall(&exact, &lists);
+                assert!(recall >= 0.98, "{method:?} {similarity:?} {} rows: {recall}", matrix.rows());
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_are_as_long_as_they_can_be() {
+    // Equal rows pile up in one group; some rows stand alone.
+    let mut matrix = FeatureMatrix::default();
+    for row in 0..900 {
+        let values = if row % 100 == 3 { [row as f32, -1.0, 5.0] } else { [1.0, 2.0, 3.0] };
+        matrix.append_row(&values);
+    }
+    for k in [1, 30, 450, 899, 2000] {
+        for method in [GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent] {
+            let similarity = Similarity::Gaussian { sigma2: 1.0 };
+            let (lists, _) = find_neighbours(&matrix, k, similarity, method, 0, &()).unwrap();
+            assert!((0..900).all(|node| lists.of(node).len() == k.min(899)), "{method:?}, k {k}");
+        }
+    }
+    // One row, two rows, only zero rows.
+    for rows in [1, 2, 30] {
+        let matrix = FeatureMatrix::new(rows, 4, vec![0.0; 4 * rows]).unwrap();
+        for method in [GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent] {
+            for (similarity, length) in
+                [(Similarity::Cosine, 0), (Similarity::Gaussian { sigma2: 1.0 }, 3.min(rows - 1))]
+            {
+                let (lists, _) = find_neighbours(&matrix, 3, similarity, method, 0, &()).unwrap();
+                assert!((0..rows).all(|node| lists.of(node).len() == length), "{method:?} {similarity:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn large_graphs_do_not_depend_on_threads_either() {
+    // Enough rows that every search has many blocks, groups and tasks.
+    let mut matrix = clusters(20_000, 24, 90, 0.6);
+    matrix.normalise_rows();
+    for method in [GraphMethod::Exact, GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent] {
+        let runs: Vec<NeighbourLists> = [1, 2, 3, 8]
             .map(|threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| find_neighbours(&matrix, 10, similarity, GraphMethod::Pruned, 5, &()))
-                    .unwrap()
+                pool.install(|| find_neighbours(&matrix, 12, Similarity::Cosine, method, 1, &())).unwrap().0
             })
             .into();
-        assert!(runs.windows(2).all(|pair| pair[0] == pair[1]));
-        let (lists, report) = &runs[0];
-        let (mut found, mut all) = (0, 0);
-        for i in 0..6000 {
-            found += exact.of(i).iter().filter(|r| lists.of(i).contains(r)).count();
-            all += exact.of(i).len();
-            assert!(lists.of(i).iter().all(|r| r.node() as usize != i));
-        }
-        let recall = found as f64 / all as f64;
-        assert!(recall > 0.95, "{similarity:?}: {recall}");
-        assert!((report.recall - recall).abs() < 0.05);
+        assert!(runs.windows(2).all(|pair| pair[0] == pair[1]), "{method:?}");
     }
 }

@@ -1,0 +1,96 @@
+//! What the searches cost, as far as one can tell beforehand, and which of them `auto` takes.
+//!
+//! The constants are thread-seconds fitted to runs of `benches/compare.py --scaling` on a CPU with AVX-512; other CPUs
+//! differ by a factor, much the same one for every search. The choice uses these constants and nothing of the machine,
+//! so that the same data get the same graph everywhere, whatever the number of threads.
+
+use super::partition::usual_groups;
+use super::screened::candidates;
+use crate::parameters::GraphMethod;
+
+/// The exact search is taken up to this many thread-seconds, then the screened one up to as many, then the pruned one.
+const PATIENCE: f64 = 40.0;
+
+/// The search that `auto` stands for.
+pub(crate) fn choose(rows: usize, columns: usize, k: usize) -> GraphMethod {
+    let affordable = |&method: &GraphMethod| thread_secs(method, rows, columns, k) <= PATIENCE;
+    [GraphMethod::Exact, GraphMethod::Screened].into_iter().find(affordable).unwrap_or(GraphMethod::Pruned)
+}
+
+/// Seconds on one thread.
+pub(crate) fn thread_secs(method: GraphMethod, rows: usize, columns: usize, k: usize) -> f64 {
+    let (n, d, k) = (rows as f64, columns as f64, k.min(rows) as f64);
+    // A pair in full and in six bits: the arithmetic and what comes with every score.
+    let full = d * 2.0e-11 + 4e-10;
+    let cheap = d * 5.5e-12 + 1.5e-9;
+    // Full scores of candidates that lie anywhere in memory.
+    let proposed = candidates(k as usize) as f64;
+    let chosen = proposed * (d * 4e-10 + 8e-8);
+    let groups = usual_groups(rows) as f64;
+    match method {
+        GraphMethod::Auto => thread_secs(choose(rows, columns, k as usize), rows, columns, k as usize),
+        GraphMethod::Exact => n * n / 2.0 * full + n * k * 2e-7,
+        GraphMethod::Screened => n * n / 2.0 * cheap + n * chosen,
+        GraphMethod::Pruned => {
+            let grouping = (n + 128.0 * groups) * groups * full;
+            grouping + n * n * SHARE * cheap + n * chosen
+        }
+        GraphMethod::Nndescent => {
+            let introduced = (2.0 * k).min(60.0);
+            n * ROUNDS * introduced * (introduced * d * 3e-11 + d * 1.2e-9 + 1e-6)
+        }
+    }
+}
+
+/// Share of the groups that the pruned search looks at, typically.
+const SHARE: f64 = 0.12;
+/// Rounds of NN-Descent, typically.
+const ROUNDS: f64 = 5.0;
+
+/// Bytes that a search holds besides the features, the lists included.
+pub(crate) fn search_bytes(
+    method: GraphMethod,
+    rows: usize,
+    columns: usize,
+    k: usize,
+    threads: usize,
+) -> u64 {
+    let (n, k) = (rows as u64, k.min(rows) as u64);
+    let proposed = candidates(k as usize) as u64;
+    let bytes = columns.next_multiple_of(64) as u64;
+    let per_thread = 1152 * 4 * columns as u64 + (4 << 20);
+    let lists = n * (8 * k + 12);
+    let work = match method {
+        GraphMethod::Auto => {
+            return search_bytes(choose(rows, columns, k as usize), rows, columns, k as usize, threads);
+        }
+        GraphMethod::Exact => n * (16 * k + 56),
+        GraphMethod::Screened => n * (bytes + 16 * proposed + 60),
+        GraphMethod::Pruned => n * (2 * bytes + 8 * k + 4 * (SHARE * usual_groups(rows) as f64) as u64 + 120),
+        GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 160),
+    };
+    lists + work + threads as u64 * per_thread
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_approximated_before_it_pays() {
+        assert_eq!(choose(1_000, 2048, 20), GraphMethod::Exact);
+        assert_eq!(choose(24_000, 2048, 100), GraphMethod::Exact);
+        assert_eq!(choose(100_000, 64, 20), GraphMethod::Exact);
+        assert_eq!(choose(55_400, 2048, 20), GraphMethod::Screened);
+        assert_eq!(choose(207_785, 2048, 20), GraphMethod::Pruned);
+        assert_eq!(choose(1_000_000, 128, 20), GraphMethod::Pruned);
+        // More rows never lead back to a costlier search.
+        let order = [GraphMethod::Exact, GraphMethod::Screened, GraphMethod::Pruned];
+        for columns in [16, 128, 1024, 4096] {
+            let chosen: Vec<usize> = (10..22)
+                .map(|power| order.iter().position(|&m| m == choose(1 << power, columns, 20)).unwrap())
+                .collect();
+            assert!(chosen.is_sorted(), "{columns} columns: {chosen:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a run will take, told before it begins.
+
+use crate::neighbours::cost;
+use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Solver, SourceNodes};
+use serde::Serialize;
+
+/// The size of a problem; no features are needed to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Shape {
+    /// Rows of the source.
+    pub source_rows: usize,
+    /// Rows of the target.
+    pub target_rows: usize,
+    /// Features per row.
+    pub columns: usize,
+    /// Classes.
+    pub classes: usize,
+}
+
+/// What a run will do and need. Bytes are close to an upper bound; seconds are a guess from the machine on which the
+/// benchmarks were run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Nodes of the graph before anchors are added.
+    pub nodes: usize,
+    /// Neighbours of each node, itself not counted; `None` for the full graph.
+    pub neighbours: Option<usize>,
+    /// The search that will be used; `None` for the full graph.
+    pub method: Option<GraphMethod>,
+    /// The solver that will be used.
+    pub solver: Solver,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bytes of the features.
+    pub feature_bytes: u64,
+    /// Most bytes held while neighbours are searched for.
+    pub search_bytes: u64,
+    /// Most bytes held during the rounds.
+    pub rounds_bytes: u64,
+    /// The larger of the two.
+    pub peak_bytes: u64,
+    /// Seconds for the neighbours.
+    pub search_secs: f64,
+    /// Seconds for the rounds.
+    pub rounds_secs: f64,
+}
+
+impl CheckedParameters {
+    /// What a run on data of this shape will take.
+    pub fn plan(&self, shape: Shape) -> Plan {
+        let threads = if self.threads > 0 { self.threads } else { rayon::current_num_threads() };
+        let sources = match self.source_nodes {
+            SourceNodes::All => shape.source_rows,
+            SourceNodes::Centres => shape.classes.min(shape.source_rows),
+        };
+        let nodes = sources + shape.target_rows;
+        let columns = shape.columns;
+        let feature_bytes = (shape.source_rows + shape.target_rows) as u64 * columns as u64 * 4;
+        let neighbours = self.others().map(|k| k.min(nodes.saturating_sub(1)));
+        let method = neighbours.map(|k| match self.graph_method {
+            GraphMethod::Auto => cost::choose(nodes, columns, k),
+            chosen => chosen,
+        });
+        let (n, classes) = (nodes as u64, shape.classes as u64);
+        let solver = self.resolved_solver();
+        let base = feature_bytes + OVERHEAD;
+        let mut search_bytes = base;
+        // F, what the solver works with, probabilities, and the labels of every round.
+        let mut rounds_bytes = base
+            + n * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16))
+            + shape.target_rows as u64 * (4 * classes + 32 + 8 * self.rounds as u64);
+        let (search_secs, mut rounds_secs);
+        let (nf, df) = (nodes as f64, columns as f64);
+        // Iterations grow with the square root of the condition number.
+        let iterations = 5.0 * ((1.0 + self.alpha) / (1.0 - self.alpha).abs().max(1e-3)).sqrt();
+        let panels = (classes as f64 / 16.0).ceil();
+        match (neighbours, method) {
+            (Some(k), Some(method)) => {
+                search_bytes += cost::search_bytes(method, nodes, columns, k, threads);
+                search_secs = cost::thread_secs(method, nodes, columns, k);
+                let copies = if self.anchor_mode == AnchorMode::Replace { 2 } else { 1 };
+                // Lists, edges on their way, and A + Aᵀ.
+                rounds_bytes += n * k as u64 * (8 * copies + 12 + 16) + n * 24;
+                let edges = nf * k as f64;
+                let solve = iterations * panels * (1.5 * edges * 4e-9 + nf * 1e-7);
+                rounds_secs = nf * df * 1.2e-9 + edges * 6e-8 + solve;
+            }
+            _ => {
+                search_secs = 0.0;
+                // The weights are not stored when features are not negative, but who knows that they are not.
+                rounds_bytes += 4 * n * n;
+                rounds_secs = nf * nf * (df * 2e-11 + iterations * panels * 1e-9);
+            }
+        }
+        if solver == Solver::Dense {
+            rounds_bytes += 3 * 8 * n * n;
+            rounds_secs += nf * nf * nf * 2e-10;
+        }
+        Plan {
+            nodes,
+            neighbours,
+            method,
+            solver,
+            threads,
+            feature_bytes,
+            search_bytes,
+            rounds_bytes,
+            peak_bytes: search_bytes.max(rounds_bytes),
+            search_secs: search_secs / threads as f64,
+            rounds_secs: self.rounds as f64 * rounds_secs / threads as f64,
+        }
+    }
+}
+
+/// The program itself, and small things.
+const OVERHEAD: u64 = 16 << 20;
