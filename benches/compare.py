@@ -1,46 +1,55 @@
 #!/usr/bin/env python3
-"""Neighbour graphs: a2lp beside the libraries one would reach for, on the same data, in one run.
+"""a2lp beside the libraries one would reach for: same data, same threads, one run.
 
-    python3 benches/compare.py                        # 24,000 x 2048, k = 20 and 100, non-negative features
-    python3 benches/compare.py --rows 55400 --peers pynndescent
-    python3 benches/compare.py --features my.npy --neighbours 20
+    python3 benches/compare.py                                   # graph, propagation and method on 24,000 x 2048
+    python3 benches/compare.py graph --rows 55400                # the neighbour graph alone, more rows
+    python3 benches/compare.py graph --features my.npy --neighbours 20
+    python3 benches/compare.py scaling                           # cost over the number of rows
+    python3 benches/compare.py large                             # 1,000,000 x 128 and 207,785 x 2048, end to end
 
-Makes a virtual environment under target/ and installs the peers there, builds a2lp, makes features (or takes
-yours), and prints a table: wall and CPU seconds, peak memory, recall against the exact answer on 200 rows, and how many
-times faster the a2lp search of the last column is. Searches only: reading files and warming up are not counted.
+Makes a virtual environment under target/ and installs the peers there, builds a2lp, makes features (or takes yours)
+and prints tables. Recall is against the exact answer on 200 rows. Graph and propagation: reading files and warming up
+are not counted, except in a2lp's CPU seconds. Peak memory is that of the whole process.
 """
-import argparse, json, os, pathlib, resource, subprocess, sys, time
+import argparse, json, math, os, pathlib, resource, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "compare"
-PACKAGES = ["numpy", "scipy", "scikit-learn", "pynndescent", "faiss-cpu", "hnswlib"]
-PEERS = ["pynndescent", "faiss-flat", "hnswlib", "sklearn"]
-OURS = ["exact", "screened", "pruned"]
+A2LP = ROOT / "target" / "release" / "a2lp"
+PACKAGES = ["numpy", "scipy", "scikit-learn", "pynndescent", "faiss-cpu", "hnswlib", "usearch"]
+PEERS = ["pynndescent", "faiss-flat", "faiss-hnsw", "hnswlib", "usearch", "sklearn"]
+OURS = ["exact", "screened", "pruned", "nndescent"]
+PARTS = ["graph", "propagation", "method", "scaling", "large"]
 
 
 def environment():
     """Runs this script again inside the virtual environment."""
     venv = WORK / "venv"
     python = venv / "bin" / "python"
-    if not python.exists():
+    listed = venv / "packages"
+    if not listed.exists() or listed.read_text() != " ".join(PACKAGES):
         print("installing", ", ".join(PACKAGES), "...", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+        listed.write_text(" ".join(PACKAGES))
     if os.environ.get("A2LP_COMPARE") != "1":
         os.execve(python, [str(python), *sys.argv], {**os.environ, "A2LP_COMPARE": "1"})
 
 
-def make_features(rows, columns, signed, path):
-    """Clusters of a low intrinsic dimension pushed through a random network; heavy tails, noise."""
+def made_features(rows, columns, signed):
+    """Clusters of a low intrinsic dimension pushed through a random network; heavy tails, noise; and their classes."""
     import numpy as np
 
+    path = WORK / f"features-{rows}-{columns}-{int(signed)}.npy"
     rng = np.random.default_rng(0)
     latent, classes = 40, 12
     label = rng.integers(0, classes, rows)
+    if path.exists():
+        return path, label
     shift = (np.arange(rows) >= rows // 2)[:, None] * rng.normal(size=latent) * 0.5
     z = rng.normal(size=(classes, latent))[label] * 0.9 + rng.normal(size=(rows, latent)) + shift
     hidden = np.maximum(z @ rng.normal(size=(latent, 256)) / latent**0.5 + rng.normal(size=256) * 0.5, 0)
-    out = np.empty((rows, columns), dtype=np.float32)
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, columns))
     weights = rng.normal(size=(256, columns)) / 16
     centre = hidden.mean(0) @ weights
     spread = (hidden[:2000] @ weights).std()
@@ -49,7 +58,7 @@ def make_features(rows, columns, signed, path):
         noise = 0.02 * rng.normal(size=x.shape)
         x = x + noise if signed else np.maximum(x - 0.3 * spread, 0) + np.abs(noise)
         out[start : start + 4096] = np.sign(x) * np.abs(x) ** 1.3
-    np.save(path, out)
+    return path, label
 
 
 def unit_rows(path):
@@ -57,6 +66,12 @@ def unit_rows(path):
 
     x = np.load(path).astype(np.float32)
     return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-30)
+
+
+def sampled(rows):
+    import numpy as np
+
+    return np.random.default_rng(2).choice(rows, min(200, rows), replace=False)
 
 
 def intrinsic_dimension(u, k=20):
@@ -70,86 +85,7 @@ def intrinsic_dimension(u, k=20):
     return float(1 / np.mean(np.log(near[:, -1:] / np.maximum(near[:, :-1], 1e-12))))
 
 
-def run_peer(name, path, k, threads):
-    """Searches in this process; prints what it took and the neighbours of the sampled rows."""
-    import numpy as np
-
-    u = unit_rows(path)
-    sample = np.random.default_rng(2).choice(len(u), min(200, len(u)), replace=False)
-
-    def clock():
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return time.perf_counter(), usage.ru_utime + usage.ru_stime
-
-    if name == "pynndescent":
-        import numba, pynndescent
-
-        numba.set_num_threads(threads)
-        search = lambda x: pynndescent.NNDescent(x, metric="cosine", n_neighbors=k + 1, n_jobs=threads).neighbor_graph[0]
-        search(u[:3000])  # compiles
-    elif name == "faiss-flat":
-        import faiss
-
-        faiss.omp_set_num_threads(threads)
-
-        def search(x):
-            index = faiss.IndexFlatIP(x.shape[1])
-            index.add(x)
-            return index.search(x, k + 1)[1]
-
-    elif name == "hnswlib":
-        import hnswlib
-
-        def search(x):
-            index = hnswlib.Index(space="ip", dim=x.shape[1])
-            index.init_index(len(x), M=16, ef_construction=100)
-            index.set_num_threads(threads)
-            index.add_items(x)
-            index.set_ef(max(64, k + 28))
-            return index.knn_query(x, k + 1)[0]
-
-    elif name == "sklearn":
-        from sklearn.neighbors import NearestNeighbors
-
-        def search(x):
-            model = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute", n_jobs=threads).fit(x)
-            return model.kneighbors(x, n_neighbors=k + 1, return_distance=False)
-
-    wall, cpu = clock()
-    found = search(u)
-    wall, cpu = clock()[0] - wall, clock()[1] - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    lists = [[int(j) for j in found[i] if j != i][:k] for i in sample]
-    json.dump({"wall": wall, "cpu": cpu, "peak": peak, "lists": lists}, sys.stdout)
-
-
-def best_blas():
-    """The OpenBLAS inside faiss's wheel mistakes some virtual CPUs for old ones; name the right kind for it."""
-    flags = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
-    kind = "SkylakeX" if "avx512bw" in flags else "Haswell" if "avx2" in flags else None
-    return {**os.environ, "OPENBLAS_CORETYPE": kind} if kind else os.environ
-
-
-def run_ours(method, path, k, threads):
-    import numpy as np, scipy.sparse
-
-    graph = WORK / "graph.npz"
-    command = [ROOT / "target/release/a2lp", "graph", "--features", path, "--neighbours", str(k), "--out", graph]
-    command += ["--graph-method", method, "--threads", str(threads), "--force", "--json"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    summary = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    matrix = scipy.sparse.load_npz(graph)
-    sample = np.random.default_rng(2).choice(matrix.shape[0], min(200, matrix.shape[0]), replace=False)
-    return {
-        "wall": summary["search_secs"],
-        "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,  # reading and writing included
-        "peak": None,
-        "lists": [matrix[i].indices.tolist() for i in sample],
-    }
-
-
-def peak_flops(threads):
+def peak_flops():
     """The best of five multiplications of 4096 x 4096 in f32."""
     import numpy as np
 
@@ -162,58 +98,370 @@ def peak_flops(threads):
     return 2 * 4096**3 / min(times)
 
 
+# Peers: each search runs in a process of its own, so that its peak memory is its own.
+
+
+def search_with(name, k, threads):
+    """A function from unit rows to neighbour lists (the row itself may be among them)."""
+    if name == "pynndescent":
+        import numba, pynndescent
+
+        numba.set_num_threads(threads)
+        return lambda x: pynndescent.NNDescent(x, metric="cosine", n_neighbors=k + 1, n_jobs=threads).neighbor_graph[0]
+    if name in ("faiss-flat", "faiss-hnsw"):
+        import faiss
+
+        faiss.omp_set_num_threads(threads)
+
+        def search(x):
+            if name == "faiss-flat":
+                index = faiss.IndexFlatIP(x.shape[1])
+            else:
+                index = faiss.IndexHNSWFlat(x.shape[1], 16, faiss.METRIC_INNER_PRODUCT)
+                index.hnsw.efConstruction, index.hnsw.efSearch = 100, max(64, k + 28)
+            index.add(x)
+            return index.search(x, k + 1)[1]
+
+        return search
+    if name == "hnswlib":
+        import hnswlib
+
+        def search(x):
+            index = hnswlib.Index(space="ip", dim=x.shape[1])
+            index.init_index(len(x), M=16, ef_construction=100)
+            index.set_num_threads(threads)
+            index.add_items(x)
+            index.set_ef(max(64, k + 28))
+            return index.knn_query(x, k + 1)[0]
+
+        return search
+    if name == "usearch":
+        import numpy as np
+        from usearch.index import Index
+
+        def search(x):
+            index = Index(ndim=x.shape[1], metric="ip", expansion_search=max(64, k + 28))
+            index.add(np.arange(len(x)), x, threads=threads)
+            return index.search(x, k + 1, threads=threads).keys.astype(np.int64)
+
+        return search
+    from sklearn.neighbors import NearestNeighbors
+
+    def search(x):
+        model = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute", n_jobs=threads).fit(x)
+        return model.kneighbors(x, n_neighbors=k + 1, return_distance=False)
+
+    return search
+
+
+def child_search(name, path, k, threads):
+    u = unit_rows(path)
+    search = search_with(name, k, threads)
+    if name == "pynndescent":
+        search(u[:3000])  # compiles
+
+    def clock():
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return time.perf_counter(), usage.ru_utime + usage.ru_stime
+
+    wall, cpu = clock()
+    found = search(u)
+    wall, cpu = clock()[0] - wall, clock()[1] - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    lists = [[int(j) for j in found[i] if j != i][:k] for i in sampled(len(u))]
+    return {"wall": wall, "cpu": cpu, "peak": peak, "lists": lists}
+
+
+def child_label_spreading(path, labels):
+    """scikit-learn's LabelSpreading at its defaults; its dense graph is part of what it does."""
+    import numpy as np
+    from sklearn.semi_supervised import LabelSpreading
+
+    u, y = unit_rows(path), np.load(labels)
+    y = np.concatenate([y, np.full(len(u) - len(y), -1)])
+    start = time.perf_counter()
+    LabelSpreading().fit(u, y)
+    return {"wall": time.perf_counter() - start, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+
+
+def child_method(path, labels, k, rounds, threads):
+    """A2LP with a graph from pynndescent in every round and scipy's solver."""
+    import numpy as np, scipy.sparse as sparse
+    from scipy.sparse.linalg import cg
+
+    u, y = unit_rows(path), np.load(labels)
+    sources, classes = len(y), int(y.max()) + 1
+    search = search_with("pynndescent", k, threads)
+    search(u[:3000])  # compiles
+    start, graph_secs, anchors, anchor_labels = time.perf_counter(), 0.0, [], []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        x = np.vstack([u, *anchors]).astype(np.float32)
+        lists = search(x)
+        graph_secs += time.perf_counter() - began
+        rows, columns = np.repeat(np.arange(len(x)), lists.shape[1]), lists.ravel()
+        keep = (columns >= 0) & (columns != rows)
+        rows, columns = rows[keep], columns[keep]
+        weights = np.empty(len(rows))
+        for at in range(0, len(rows), 100_000):
+            part = slice(at, at + 100_000)
+            weights[part] = np.maximum(np.einsum("ij,ij->i", x[rows[part]], x[columns[part]]), 0)
+        a = sparse.csr_matrix((weights, (rows, columns)), shape=(len(x), len(x)))
+        s = normalised(a + a.T)
+        f = np.zeros((len(x), classes))
+        known = np.concatenate([y, np.full(len(u) - sources, -1), anchor_labels]).astype(int)
+        matrix = sparse.eye(len(x), format="csr") - 0.5 * s
+        for c in range(classes):
+            f[:, c] = cg(matrix, (known == c).astype(float), rtol=1e-6, atol=0)[0]
+        p = np.maximum(f[sources : len(u)], 0) + 1e-300
+        p /= p.sum(1, keepdims=True)
+        label, weight = p.argmax(1), 1 + (p * np.log(p)).sum(1) / math.log(classes)
+        new = []
+        for c in np.unique(label):
+            mean = (weight[label == c, None] * u[sources:][label == c]).sum(0)
+            new.append(mean / np.linalg.norm(mean))
+            anchor_labels.append(c)
+        anchors.append(np.array(new))
+    return {"wall": time.perf_counter() - start, "graph": graph_secs}
+
+
+def normalised(a):
+    import numpy as np, scipy.sparse as sparse
+
+    scale = sparse.diags(1 / np.sqrt(np.maximum(np.asarray(a.sum(1)).ravel(), 1e-30)))
+    return (scale @ a @ scale).tocsr()
+
+
+def run_child(*arguments):
+    """One of the functions above in a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--child", json.dumps(arguments)], capture_output=True, env=best_blas())
+    if done.returncode:
+        print(f"{arguments[:2]} failed: {done.stderr.decode()[-300:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def best_blas():
+    """The OpenBLAS inside faiss's wheel mistakes some virtual CPUs for old ones; name the right kind for it."""
+    flags = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
+    kind = "SkylakeX" if "avx512bw" in flags else "Haswell" if "avx2" in flags else None
+    return {**os.environ, "OPENBLAS_CORETYPE": kind} if kind else os.environ
+
+
+def a2lp(*arguments):
+    """Runs the command; what it printed as JSON, wall and CPU seconds, peak GiB."""
+    start = time.perf_counter()
+    process = subprocess.Popen([str(A2LP), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out = process.stdout.read()
+    errors = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 1):
+        sys.exit(f"a2lp {' '.join(map(str, arguments))}: {errors.decode()}")
+    return json.loads(out), time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
+
+
+def our_graph(method, path, k, threads):
+    import scipy.sparse
+
+    out = WORK / "graph.npz"
+    summary, _, cpu, peak = a2lp("graph", "--features", path, "--neighbours", k, "--out", out, "--graph-method", method,
+                                 "--threads", threads, "--force", "--json")
+    matrix = scipy.sparse.load_npz(out)
+    lists = [matrix[i].indices.tolist() for i in sampled(matrix.shape[0])]
+    return {"wall": summary["search_secs"], "cpu": cpu, "peak": peak, "lists": lists}
+
+
+# The parts.
+
+
+def part_graph(args, path):
+    import numpy as np
+
+    u = unit_rows(path)
+    flops = peak_flops()
+    bound = len(u) ** 2 * u.shape[1] / flops
+    print(f"## Neighbour graph, {len(u):,} x {u.shape[1]}\n")
+    print(f"{'Signed' if u.min() < 0 else 'Non-negative'} features, intrinsic dimension {intrinsic_dimension(u):.1f}; {args.threads} threads; "
+          f"OpenBLAS reached {flops / 1e9:.0f} GF/s in f32, so every pair once takes at least {bound:.2f} s.\n")
+    sample = sampled(len(u))
+    scores = u[sample] @ u.T
+    scores[np.arange(len(sample)), sample] = -np.inf
+    for k in args.neighbours:
+        truth = np.argpartition(-scores, k, axis=1)[:, :k].tolist()
+        results = {f"a2lp {m}": our_graph(m, path, k, args.threads) for m in args.ours}
+        results |= {peer: run_child("search", peer, str(path), k, args.threads) for peer in args.peers}
+        names = [m for m in ("screened", "pruned") if f"a2lp {m}" in results]
+        print(f"| k = {k} | wall s | CPU s | peak GiB | recall |" + "".join(f" {m} is faster by |" for m in names))
+        print("|---" * (5 + len(names)) + "|")
+        for name, r in results.items():
+            if r is None:
+                continue
+            recall = np.mean([len(set(t) & set(l)) / k for t, l in zip(truth, r["lists"])])
+            extra = f" ({r['wall'] / bound:.2f} x the bound)" if name == "a2lp exact" else ""
+            ratios = "".join(f" {r['wall'] / results[f'a2lp {m}']['wall']:.1f} x |" for m in names)
+            print(f"| {name} | {r['wall']:.2f}{extra} | {r['cpu']:.1f} | {r['peak']:.2f} | {recall:.5f} |{ratios}", flush=True)
+        print()
+
+
+def halves(path, classes, labels=None):
+    """The first half of the rows as source, the rest as target."""
+    import numpy as np
+
+    x = np.load(path, mmap_mode="r")
+    half = len(x) // 2
+    files = [WORK / name for name in ("source.npy", "target.npy", "labels.npy")]
+    np.save(files[0], x[:half])
+    np.save(files[1], x[half:])
+    np.save(files[2], labels[:half] if labels is not None else np.random.default_rng(4).integers(0, classes, half))
+    return files
+
+
+def part_propagation(args, path, labels):
+    """One round: F for all classes, from the same graph."""
+    import numpy as np, scipy.sparse as sparse
+    from scipy.sparse.linalg import cg
+
+    print("## Propagation: scipy's cg per class in f64, rtol 1e-6, beside a2lp's solve of all classes\n")
+    print("| k | entries | classes | scipy s | a2lp s | a2lp is faster by | largest difference |\n|---|---|---|---|---|---|---|")
+    for k in args.neighbours:
+        graph = WORK / f"graph-{k}.npz"
+        a2lp("graph", "--features", path, "--neighbours", k, "--out", graph, "--force", "--json")
+        a = sparse.load_npz(graph).astype(np.float64)
+        s = normalised((a + a.T).tocsr())
+        matrix = (sparse.eye(len(a.indptr) - 1) - 0.5 * s).tocsr()
+        for classes in (12, 31, 345):
+            source, target, label_file = halves(path, classes, labels if classes == 12 else None)
+            y = np.load(label_file)
+            ours = math.inf
+            for _ in range(3):
+                a2lp("label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k, "--graph",
+                     graph, "--rounds", 1, "--threads", args.threads, "--out", WORK / "labels.csv", "--probabilities", "--force", "--json")
+                record = json.loads((WORK / "labels.csv.run.json").read_text())
+                ours = min(ours, record["rounds"][0]["solve_secs"])
+            f = np.zeros((matrix.shape[0], classes))
+            start = time.perf_counter()
+            for c in range(classes):
+                b = np.zeros(matrix.shape[0])
+                b[: len(y)][y == c] = 1
+                f[:, c] = cg(matrix, b, rtol=1e-6, atol=0)[0]
+            theirs = time.perf_counter() - start
+            p = np.maximum(f[len(y) :], 0)
+            p /= np.maximum(p.sum(1, keepdims=True), 1e-300)
+            names = (WORK / "labels.csv").open().readline().strip().split(",")
+            order = [names.index(f"p_{c}") for c in range(classes)]
+            got = np.loadtxt(WORK / "labels.csv", delimiter=",", skiprows=1, usecols=order)
+            print(f"| {k} | {s.nnz:,} | {classes} | {theirs:.3f} | {ours:.3f} | {theirs / ours:.1f} x | {np.abs(got - p).max():.0e} |", flush=True)
+    spreading = run_child("label_spreading", str(path), str(halves(path, 12, labels)[2]))
+    if spreading:
+        print(f"\nscikit-learn's LabelSpreading at its defaults, its dense graph included: {spreading['wall']:.1f} s, "
+              f"{spreading['peak']:.1f} GiB.")
+    print()
+
+
+def part_method(args, path, labels):
+    """Ten rounds, from files to labels."""
+    k, rounds = 100, 10
+    source, target, label_file = halves(path, 12, labels)
+    command = ["label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k, "--rounds",
+               rounds, "--threads", args.threads, "--out", WORK / "labels.csv", "--force", "--json"]
+    print(f"## The whole method: k = {k}, 12 classes, {rounds} rounds, from files to labels\n")
+    print("| | wall s | graph s | the rest s | rest / graph | peak GiB |\n|---|---|---|---|---|---|")
+    results = {}
+    for method in ("exact", "screened", "pruned"):
+        _, wall, _, peak = a2lp(*command, "--graph-method", method)
+        times = json.loads((WORK / "labels.csv.run.json").read_text())["timings"]
+        graph = times["neighbours_secs"]
+        rest = times["total_secs"] - times["read_secs"] - graph
+        results[method] = wall
+        print(f"| a2lp {method} | {wall:.2f} | {graph:.2f} | {rest:.2f} | {rest / graph:.2f} | {peak:.2f} |", flush=True)
+    peer = run_child("method", str(path), str(label_file), k, rounds, args.threads)
+    if peer:
+        print(f"| pynndescent anew each round, scipy | {peer['wall']:.1f} | {peer['graph']:.1f} | {peer['wall'] - peer['graph']:.1f} | | |\n")
+        print("a2lp is faster by " + ", ".join(f"{peer['wall'] / wall:.0f} x ({method})" for method, wall in results.items()) + ".")
+    print()
+
+
+def part_scaling(args):
+    """Seconds over the number of rows, and the exponent that fits."""
+    import numpy as np
+
+    sizes, columns, k = [8000, 16000, 32000, 64000, 128000], 512, 20
+    print(f"## Cost over the number of rows, {columns} columns, k = {k}\n")
+    print("| rows |" + "".join(f" {m} s | recall |" for m in OURS) + "\n" + "|---" * (1 + 2 * len(OURS)) + "|")
+    times = {m: [] for m in OURS}
+    for rows in sizes:
+        path, _ = made_features(rows, columns, args.signed)
+        line = f"| {rows:,} |"
+        for method in OURS:
+            summary, *_ = a2lp("graph", "--features", path, "--neighbours", k, "--out", WORK / "graph.npz", "--graph-method", method,
+                               "--threads", args.threads, "--force", "--json")
+            times[method].append(summary["search_secs"])
+            line += f" {summary['search_secs']:.2f} | {summary['graph']['recall']:.4f} |"
+        print(line, flush=True)
+    fit = {m: np.polyfit(np.log(sizes), np.log(t), 1)[0] for m, t in times.items()}
+    print("| fitted exponent |" + "".join(f" {fit[m]:.2f} | |" for m in OURS) + "\n\nThe paper states n^1.1 for NN-Descent.\n")
+
+
+def part_large(args):
+    """Sizes at which other tools run out of memory."""
+    k, classes = 20, 12
+    print("## Large inputs, from files to labels, k = 20, 10 rounds\n")
+    print("| | search | wall s | neighbours s | recall | accuracy % | peak GiB | planned | 1.5 x matrix + 32nk + 20nK + 64 MB |\n" + "|---" * 9 + "|")
+    for rows, columns in ((1_000_000, 128), (207_785, 2048)):
+        path, labels = made_features(rows, columns, args.signed)
+        import numpy as np
+
+        source, target, label_file = halves(path, classes, labels)
+        np.save(WORK / "truth.npy", labels[rows // 2 :])
+        command = ["label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k,
+                   "--eval-labels", WORK / "truth.npy", "--threads", args.threads, "--out", WORK / "labels.csv", "--force", "--json"]
+        plan, *_ = a2lp(*command, "--dry-run")
+        summary, wall, _, peak = a2lp(*command)
+        record = json.loads((WORK / "labels.csv.run.json").read_text())
+        allowed = (1.5 * 4 * rows * columns + 32 * rows * k + 20 * rows * classes + 64e6) / 2**30
+        print(f"| {rows:,} x {columns} | {record['graph']['method']} | {wall:.0f} | {record['timings']['neighbours_secs']:.0f} | "
+              f"{record['graph']['recall']:.4f} | {100 * summary['accuracy']:.1f} | {peak:.2f} | {plan['peak_bytes'] / 2**30:.2f} | {allowed:.2f} |", flush=True)
+    print()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; graph, propagation and method when none is named")
     parser.add_argument("--rows", type=int, default=24000)
     parser.add_argument("--columns", type=int, default=2048)
     parser.add_argument("--signed", action="store_true", help="features with negative values")
-    parser.add_argument("--features", help="a .npy file instead of made features")
+    parser.add_argument("--features", help="a .npy file instead of made features (graph and propagation)")
     parser.add_argument("--neighbours", type=int, nargs="+", default=[20, 100])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
     parser.add_argument("--ours", nargs="*", default=OURS, choices=OURS)
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        return run_peer(args.child[0], args.child[1], int(args.child[2]), args.threads)
+        name, *rest = json.loads(args.child)
+        return json.dump(globals()[f"child_{name}"](*rest), sys.stdout)
+    if unknown := set(args.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(unknown)}")
 
     WORK.mkdir(parents=True, exist_ok=True)
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(args.threads)
     environment()
-    import numpy as np
-
     subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
-    path = pathlib.Path(args.features or WORK / f"features-{args.rows}-{args.columns}-{int(args.signed)}.npy")
-    if not path.exists():
-        make_features(args.rows, args.columns, args.signed, path)
-    u = unit_rows(path)
-    flops = peak_flops(args.threads)
-    bound = len(u) ** 2 * u.shape[1] / flops
-    print(f"\n{len(u)} x {u.shape[1]}, {'signed' if u.min() < 0 else 'non-negative'}, intrinsic dimension "
-          f"{intrinsic_dimension(u):.1f}; {args.threads} threads; f32 peak {flops / 1e9:.0f} GF/s, so every pair once takes "
-          f"at least {bound:.2f} s\n")
-    sample = np.random.default_rng(2).choice(len(u), min(200, len(u)), replace=False)
-    scores = u[sample] @ u.T
-    scores[np.arange(len(sample)), sample] = -np.inf
-    for k in args.neighbours:
-        truth = np.argpartition(-scores, k, axis=1)[:, :k]
-        results = {f"a2lp {m}": run_ours(m, path, k, args.threads) for m in args.ours}
-        for peer in args.peers:
-            child = [sys.executable, __file__, "--threads", str(args.threads), "--child", peer, str(path), str(k)]
-            done = subprocess.run(child, capture_output=True, env=best_blas())
-            if done.returncode:
-                print(f"{peer} failed: {done.stderr.decode()[-300:]}", file=sys.stderr)
-                continue
-            results[peer] = json.loads(done.stdout)
-        best = "screened" if "screened" in args.ours and len(u) < 40000 else args.ours[-1]
-        ours = results[f"a2lp {best}"]["wall"]
-        print(f"| k = {k} | wall s | CPU s | peak GiB | recall | a2lp {best} is faster by |\n|---|---|---|---|---|---|")
-        for name, r in results.items():
-            recall = np.mean([len(set(t) & set(l)) / k for t, l in zip(truth.tolist(), r["lists"])])
-            peak = f"{r['peak']:.2f}" if r["peak"] else ""
-            extra = f" ({r['wall'] / bound:.2f} x the bound)" if name == "a2lp exact" else ""
-            print(f"| {name} | {r['wall']:.2f}{extra} | {r['cpu']:.1f} | {peak} | {recall:.5f} | {r['wall'] / ours:.1f} x |", flush=True)
-        print()
+    labels = None
+    parts = args.parts or ["graph", "propagation", "method"]
+    if {"graph", "propagation", "method"} & set(parts):
+        path = pathlib.Path(args.features) if args.features else None
+        if path is None:
+            path, labels = made_features(args.rows, args.columns, args.signed)
+    for part in parts:
+        if part == "graph":
+            part_graph(args, path)
+        elif part == "propagation":
+            part_propagation(args, path, labels)
+        elif part == "method":
+            part_method(args, path, labels)
+        else:
+            globals()[f"part_{part}"](args)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ pub(crate) fn thread_secs(method: GraphMethod, rows: usize, columns: usize, k: u
     let full = d * 2.0e-11 + 4e-10;
     let cheap = d * 5.5e-12 + 1.5e-9;
     // Full scores of candidates that lie anywhere in memory.
-    let proposed = candidates(k as usize) as f64;
+    let proposed = candidates(k as usize, columns) as f64;
     let chosen = proposed * (d * 4e-10 + 8e-8);
     let groups = usual_groups(rows) as f64;
     match method {
@@ -56,7 +56,7 @@ pub(crate) fn search_bytes(
     threads: usize,
 ) -> u64 {
     let (n, k) = (rows as u64, k.min(rows) as u64);
-    let proposed = candidates(k as usize) as u64;
+    let proposed = candidates(k as usize, columns) as u64;
     let bytes = columns.next_multiple_of(64) as u64;
     let per_thread = 1152 * 4 * columns as u64 + (4 << 20);
     let lists = n * (8 * k + 12);

@@ -5,7 +5,7 @@
 //! A list ends as the best k of all that it was offered, which does not depend on the order of the offers, and samples
 //! are drawn by hashes: the result depends on the seed alone, not on threads.
 
-use super::partition::{Partition, find_centres, usual_groups};
+use super::partition::{Centres, usual_groups};
 use super::{NeighbourLists, Ranked};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
@@ -128,19 +128,20 @@ impl Descent<'_> {
     fn start(mut self) -> Self {
         let (rows, k) = (self.features.rows(), self.k);
         let groups = usual_groups(rows).min(rows / (2 * k + 2)).max(1);
-        let centres = find_centres(self.features, self.similarity, groups, self.seed);
-        let partition = Partition::new(self.features, self.similarity, &centres, OVERLAP, 0);
+        let centres = Centres::find(self.features, self.similarity, groups, self.seed);
+        let overlap = OVERLAP.min(centres.count());
+        let mut pieces: Vec<Vec<u32>> = vec![Vec::new(); centres.count()];
+        let near = centres.nearest(&(0..rows).collect::<Vec<_>>(), overlap);
+        for (node, near) in (0..).zip(near.chunks(overlap)) {
+            near.iter().for_each(|&group| pieces[group as usize].push(node));
+        }
+        self.order = (0..rows as u32).collect();
+        self.order.sort_by_key(|&node| near[node as usize * overlap]);
         self.lists.resize_with(rows, Mutex::default);
-        let pieces: Vec<Vec<u32>> = partition
-            .visits(0..rows)
-            .into_iter()
-            .map(|(_, positions)| positions.into_iter().map(|at| partition.order[at]).collect())
-            .collect();
         pieces
             .par_iter()
             .flat_map(|piece| piece.par_chunks(LARGEST_GROUP))
             .for_each_init(Room::new, |room, members| self.introduce(members, members.len(), room));
-        self.order = partition.order;
         self.lists.par_iter().enumerate().with_min_len(NODES_PER_TASK).for_each(|(node, list)| {
             let mut list = lock(list);
             for attempt in 0..4 * k as u32 {

@@ -6,7 +6,6 @@ use crate::features::{FeatureMatrix, ROWS_PER_TASK, normalise};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::parameters::Similarity;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Sampled rows per centre while the centres are being found.
@@ -14,118 +13,150 @@ const SAMPLE_PER_CENTRE: usize = 32;
 /// Rounds of k-means; more change the groups, not the search.
 const ROUNDS: usize = 4;
 
-/// Rows whose neighbours decide how many groups are looked at.
-const TUNED_ON: usize = 256;
+/// Groups for so many rows. More groups mean fewer rows to look at and more centres to compare with.
+pub(super) fn usual_groups(rows: usize) -> usize {
+    ((1.1 * (rows as f64).sqrt()) as usize).max(rows / 250).clamp(1, rows)
+}
+
+/// The centres of groups of rows.
+pub(super) struct Centres<'a> {
+    features: &'a FeatureMatrix,
+    similarity: Similarity,
+    packed: PackedRows,
+    count: usize,
+}
+
+impl<'a> Centres<'a> {
+    /// Finds `count` centres by k-means on a sample of the rows.
+    pub(super) fn find(
+        features: &'a FeatureMatrix,
+        similarity: Similarity,
+        count: usize,
+        seed: u64,
+    ) -> Self {
+        let sample: Vec<usize> = spread(features.rows(), count * SAMPLE_PER_CENTRE, seed);
+        let mut vectors = FeatureMatrix::default();
+        for &row in sample.iter().step_by(sample.len().div_ceil(count)) {
+            vectors.append_row(features.row(row));
+        }
+        let mut centres = Centres { features, similarity, packed: PackedRows::new(), count: vectors.rows() };
+        centres.packed.pack(vectors.values(), vectors.columns());
+        for _ in 0..ROUNDS {
+            vectors = centres.moved(&sample, &vectors);
+            centres.packed.pack(vectors.values(), vectors.columns());
+        }
+        centres
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The mean of the sampled rows nearest to each centre; a centre without rows stays where it is.
+    fn moved(&self, sample: &[usize], vectors: &FeatureMatrix) -> FeatureMatrix {
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.count];
+        self.nearest(sample, 1).iter().zip(sample).for_each(|(&near, &row)| members[near as usize].push(row));
+        let moved: Vec<Vec<f32>> = members
+            .into_par_iter()
+            .enumerate()
+            .map(|(centre, members)| {
+                if members.is_empty() {
+                    return vectors.row(centre).to_vec();
+                }
+                let rows = members.iter().map(|&row| (self.features.row(row), 1.0));
+                let mut mean = weighted_mean(rows, members.len() as f64, self.features.columns());
+                if self.similarity == Similarity::Cosine {
+                    normalise(&mut mean);
+                }
+                mean
+            })
+            .collect();
+        let mut vectors = FeatureMatrix::default();
+        moved.iter().for_each(|row| vectors.append_row(row));
+        vectors
+    }
+
+    /// The nearest `count` centres of each of `rows`, nearest first, row after row.
+    pub(super) fn nearest(&self, rows: &[usize], count: usize) -> Vec<u32> {
+        let mut near = vec![0; rows.len() * count];
+        near.par_chunks_mut(ROWS_PER_TASK / 8 * count).zip(rows.par_chunks(ROWS_PER_TASK / 8)).for_each_init(
+            || (ScoreTile::new(), Vec::new()),
+            |(tile, values), (near, rows)| self.rank(rows, count, tile, values, near),
+        );
+        near
+    }
+
+    /// The same on this thread, with buffers to work in.
+    fn rank(
+        &self,
+        rows: &[usize],
+        count: usize,
+        tile: &mut ScoreTile,
+        values: &mut Vec<f32>,
+        near: &mut [u32],
+    ) {
+        values.clear();
+        rows.iter().for_each(|&row| values.extend_from_slice(self.features.row(row)));
+        tile.score(self.similarity.chain(), values, &self.packed);
+        let mut best = vec![BestOf::new(count, f32::NEG_INFINITY); rows.len()];
+        for (row, first, scores) in tile.segments() {
+            for (centre, &accumulated) in (first as u32..).zip(scores) {
+                best[row].consider(self.similarity.score(accumulated), centre);
+            }
+        }
+        for (near, best) in near.chunks_mut(count).zip(best) {
+            near.iter_mut().zip(best.sorted()).for_each(|(near, centre)| *near = centre.node());
+        }
+    }
+
+    /// How many of the nearest groups a row must look at to meet the wanted share of its `k` nearest rows, going by a
+    /// sample of rows whose neighbours are found by looking at everything.
+    pub(super) fn probes_for(&self, k: usize, wanted: f64) -> usize {
+        let rows = self.features.rows();
+        let count = (rows / 64).clamp(256, 1024).min(rows);
+        // Not the rows on which the recall is measured in the end.
+        let sample: Vec<usize> = (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect();
+        let truth = exact::find_for(self.features, &sample, k, self.similarity);
+        let neighbours: Vec<usize> = truth.iter().flatten().map(|r| r.node() as usize).collect();
+        let mut homes = self.nearest(&neighbours, 1).into_iter();
+        // Neighbours that are met in the 1st, 2nd, … nearest group.
+        let mut met = vec![0usize; self.count];
+        for (truth, ranked) in truth.iter().zip(self.nearest(&sample, self.count).chunks(self.count)) {
+            let mut rank = vec![0; self.count];
+            ranked.iter().enumerate().for_each(|(at, &group)| rank[group as usize] = at);
+            homes.by_ref().take(truth.len()).for_each(|home| met[rank[home as usize]] += 1);
+        }
+        let mut so_far = 0;
+        let enough = met.iter().position(|&met| {
+            so_far += met;
+            so_far as f64 >= wanted * neighbours.len() as f64
+        });
+        enough.map_or(self.count, |at| at + 1)
+    }
+}
 
 /// Rows ordered by group.
-pub(super) struct Partition {
+pub(super) struct Partition<'a> {
+    centres: Centres<'a>,
     /// Row at each position; the rows of a group stand together, in ascending order.
     pub(super) order: Vec<u32>,
     /// First position of each group, and the end.
     starts: Vec<usize>,
-    /// The `probes` groups nearest to each row, nearest first, row after row.
-    near: Vec<u32>,
-    probes: usize,
-    /// Rows whose near groups hold too few others, and the groups that they look at instead.
-    further: BTreeMap<u32, Vec<u32>>,
 }
 
-/// Groups for so many rows: large enough that scoring the rows against the centres costs little.
-pub(super) fn usual_groups(rows: usize) -> usize {
-    (((rows as f64).sqrt() * 1.1) as usize).clamp(1, rows)
-}
-
-/// Centres of `groups` groups, by k-means on a sample of the rows.
-pub(super) fn find_centres(
-    features: &FeatureMatrix,
-    similarity: Similarity,
-    groups: usize,
-    seed: u64,
-) -> FeatureMatrix {
-    let sample: Vec<usize> = spread(features.rows(), groups * SAMPLE_PER_CENTRE, seed);
-    let mut centres = FeatureMatrix::default();
-    for &row in sample.iter().step_by(sample.len().div_ceil(groups)) {
-        centres.append_row(features.row(row));
-    }
-    for _ in 0..ROUNDS {
-        centres = move_centres(features, &sample, &centres, similarity);
-    }
-    centres
-}
-
-/// How many of the nearest groups a row must look at to meet the wanted share of its `k` nearest rows, going by a sample
-/// of rows whose neighbours are found by looking at everything.
-pub(super) fn probes_for(
-    features: &FeatureMatrix,
-    similarity: Similarity,
-    centres: &FeatureMatrix,
-    k: usize,
-    wanted: f64,
-) -> usize {
-    let (rows, groups) = (features.rows(), centres.rows());
-    let count = TUNED_ON.min(rows);
-    // Not the rows on which the recall is measured in the end.
-    let sample: Vec<usize> = (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect();
-    let truth = exact::find_for(features, &sample, k, similarity);
-    let neighbours: Vec<usize> = truth.iter().flatten().map(|r| r.node() as usize).collect();
-    let mut homes = nearest_centres(features, &neighbours, centres, 1, similarity).into_iter();
-    let ranked = nearest_centres(features, &sample, centres, groups, similarity);
-    // Neighbours that are first met in the 1st, 2nd, … nearest group.
-    let mut met = vec![0usize; groups];
-    for (truth, ranked) in truth.iter().zip(ranked.chunks(groups)) {
-        let mut rank = vec![0; groups];
-        ranked.iter().enumerate().for_each(|(at, &group)| rank[group as usize] = at);
-        homes.by_ref().take(truth.len()).for_each(|home| met[rank[home as usize]] += 1);
-    }
-    let mut so_far = 0;
-    let enough = met.iter().position(|&met| {
-        so_far += met;
-        so_far as f64 >= wanted * neighbours.len() as f64
-    });
-    enough.map_or(groups, |at| at + 1)
-}
-
-impl Partition {
-    /// Groups the rows round the centres and notes for each row its `probes` nearest groups, or more if those hold
-    /// fewer than `least` rows.
-    pub(super) fn new(
-        features: &FeatureMatrix,
-        similarity: Similarity,
-        centres: &FeatureMatrix,
-        probes: usize,
-        least: usize,
-    ) -> Self {
-        let rows = features.rows();
-        let (groups, probes) = (centres.rows(), probes.min(centres.rows()));
-        let all: Vec<usize> = (0..rows).collect();
-        let near = nearest_centres(features, &all, centres, probes, similarity);
-        let own = |row: u32| near[row as usize * probes];
+impl<'a> Partition<'a> {
+    /// Puts every row into the group of its nearest centre.
+    pub(super) fn new(centres: Centres<'a>) -> Self {
+        let rows = centres.features.rows();
+        let own = centres.nearest(&(0..rows).collect::<Vec<_>>(), 1);
         let mut order: Vec<u32> = (0..rows as u32).collect();
-        order.sort_by_key(|&row| own(row));
-        let mut starts = vec![0; groups + 1];
-        order.iter().for_each(|&row| starts[own(row) as usize + 1] += 1);
-        for group in 0..groups {
+        order.sort_by_key(|&row| own[row as usize]);
+        let mut starts = vec![0; centres.count + 1];
+        own.iter().for_each(|&group| starts[group as usize + 1] += 1);
+        for group in 0..centres.count {
             starts[group + 1] += starts[group];
         }
-
-        let size = |group: u32| starts[group as usize + 1] - starts[group as usize];
-        let held = |near: &[u32]| near.iter().map(|&group| size(group)).sum::<usize>();
-        let short: Vec<usize> = (0..rows)
-            .filter(|row| probes < groups && held(&near[row * probes..][..probes]) < least.min(rows))
-            .collect();
-        let ranked = nearest_centres(features, &short, centres, groups, similarity);
-        let enough = |ranked: &[u32]| {
-            let mut rows = 0;
-            let wanted = ranked.iter().take_while(|&&group| {
-                let more = rows < least;
-                rows += size(group);
-                more
-            });
-            wanted.copied().collect::<Vec<u32>>()
-        };
-        let further = short.iter().zip(ranked.chunks(groups)).map(|(&row, near)| (row as u32, enough(near)));
-        let further = further.collect();
-        Partition { order, starts, near, probes, further }
+        Partition { centres, order, starts }
     }
 
     /// Positions of a group.
@@ -135,25 +166,45 @@ impl Partition {
 
     /// Number of groups.
     pub(super) fn groups(&self) -> usize {
-        self.starts.len() - 1
+        self.centres.count
     }
 
-    /// The groups that the row at a position looks at, nearest first.
-    fn near(&self, position: usize) -> &[u32] {
-        let row = self.order[position];
-        match self.further.get(&row) {
-            Some(groups) => groups,
-            None => &self.near[row as usize * self.probes..][..self.probes],
+    /// The groups that the rows at these positions look at, each with those positions: the `probes` nearest of every row,
+    /// or more if those hold fewer than `least` rows. The group of most comes first, so that good neighbours are met early.
+    pub(super) fn visits(
+        &self,
+        positions: Range<usize>,
+        probes: usize,
+        least: usize,
+        tile: &mut ScoreTile,
+        values: &mut Vec<f32>,
+    ) -> Vec<(usize, Vec<usize>)> {
+        let groups = self.groups();
+        let (probes, least) = (probes.min(groups), least.min(self.order.len()));
+        let mut visits: Vec<(usize, Vec<usize>)> = (0..groups).map(|group| (group, Vec::new())).collect();
+        let rows: Vec<usize> = positions.clone().map(|at| self.order[at] as usize).collect();
+        let mut near = vec![0; rows.len() * probes];
+        self.centres.rank(&rows, probes, tile, values, &mut near);
+        let mut short = Vec::new();
+        for (position, near) in positions.zip(near.chunks(probes)) {
+            if near.iter().map(|&group| self.group(group as usize).len()).sum::<usize>() < least {
+                short.push(position);
+            } else {
+                near.iter().for_each(|&group| visits[group as usize].1.push(position));
+            }
         }
-    }
-
-    /// The groups that the positions have among their near ones, each with those positions; the group of most first,
-    /// so that good neighbours are met early.
-    pub(super) fn visits(&self, positions: Range<usize>) -> Vec<(usize, Vec<usize>)> {
-        let mut visits: Vec<(usize, Vec<usize>)> =
-            (0..self.groups()).map(|group| (group, Vec::new())).collect();
-        for position in positions {
-            self.near(position).iter().for_each(|&group| visits[group as usize].1.push(position));
+        let rows: Vec<usize> = short.iter().map(|&at| self.order[at] as usize).collect();
+        let mut ranked = vec![0; rows.len() * groups];
+        self.centres.rank(&rows, groups, tile, values, &mut ranked);
+        for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
+            let mut held = 0;
+            for &group in ranked {
+                visits[group as usize].1.push(position);
+                held += self.group(group as usize).len();
+                if held >= least {
+                    break;
+                }
+            }
         }
         visits.retain(|(_, visitors)| !visitors.is_empty());
         visits.sort_by_key(|(_, visitors)| std::cmp::Reverse(visitors.len()));
@@ -176,74 +227,20 @@ fn spread(rows: usize, count: usize, seed: u64) -> Vec<usize> {
     (0..count.min(rows)).map(|at| (at as u128 * step as u128 % rows as u128) as usize).collect()
 }
 
-/// The mean of the sampled rows nearest to each centre; a centre without rows stays where it is.
-fn move_centres(
-    features: &FeatureMatrix,
-    sample: &[usize],
-    centres: &FeatureMatrix,
-    similarity: Similarity,
-) -> FeatureMatrix {
-    let nearest = nearest_centres(features, sample, centres, 1, similarity);
-    let mut members: Vec<Vec<usize>> = vec![Vec::new(); centres.rows()];
-    nearest.iter().zip(sample).for_each(|(&near, &row)| members[near as usize].push(row));
-    let moved: Vec<Vec<f32>> = members
-        .into_par_iter()
-        .enumerate()
-        .map(|(centre, members)| {
-            if members.is_empty() {
-                return centres.row(centre).to_vec();
-            }
-            let rows = members.iter().map(|&row| (features.row(row), 1.0));
-            let mut mean = weighted_mean(rows, members.len() as f64, features.columns());
-            if similarity == Similarity::Cosine {
-                normalise(&mut mean);
-            }
-            mean
-        })
-        .collect();
-    let mut centres = FeatureMatrix::default();
-    moved.iter().for_each(|row| centres.append_row(row));
-    centres
-}
-
-/// The nearest `count` centres of each of `rows`, nearest first, row after row.
-fn nearest_centres(
-    features: &FeatureMatrix,
-    rows: &[usize],
-    centres: &FeatureMatrix,
-    count: usize,
-    similarity: Similarity,
-) -> Vec<u32> {
-    let mut packed = PackedRows::new();
-    packed.pack(centres.block(0..centres.rows()), centres.columns());
-    let mut near = vec![0; rows.len() * count];
-    near.par_chunks_mut(ROWS_PER_TASK / 8 * count).zip(rows.par_chunks(ROWS_PER_TASK / 8)).for_each_init(
-        || (ScoreTile::new(), Vec::new()),
-        |(tile, values), (near, rows)| {
-            values.clear();
-            rows.iter().for_each(|&row| values.extend_from_slice(features.row(row)));
-            tile.score(similarity.chain(), values, &packed);
-            let mut best = vec![BestOf::new(count, f32::NEG_INFINITY); rows.len()];
-            for (row, first, scores) in tile.segments() {
-                for (centre, &accumulated) in (first as u32..).zip(scores) {
-                    best[row].consider(similarity.score(accumulated), centre);
-                }
-            }
-            for (near, best) in near.chunks_mut(count).zip(best) {
-                near.iter_mut().zip(best.sorted()).for_each(|(near, centre)| *near = centre.node());
-            }
-        },
-    );
-    near
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn grouped(features: &FeatureMatrix, groups: usize, probes: usize, least: usize) -> Partition {
-        let centres = find_centres(features, Similarity::Cosine, groups, 0);
-        Partition::new(features, Similarity::Cosine, &centres, probes, least)
+    fn grouped(features: &FeatureMatrix, groups: usize) -> Partition<'_> {
+        Partition::new(Centres::find(features, Similarity::Cosine, groups, 0))
+    }
+
+    /// Groups that a position looks at.
+    fn near(partition: &Partition<'_>, position: usize, probes: usize, least: usize) -> Vec<usize> {
+        let (mut tile, mut values) = (ScoreTile::new(), Vec::new());
+        let visits = partition.visits(position..position + 1, probes, least, &mut tile, &mut values);
+        assert!(visits.iter().all(|(_, visitors)| *visitors == [position]));
+        visits.into_iter().map(|(group, _)| group).collect()
     }
 
     #[test]
@@ -263,17 +260,14 @@ mod tests {
             let angle = (row % 6) as f32 + (row / 6) as f32 * 0.002;
             features.append_row(&[angle.cos(), angle.sin()]);
         }
-        let partition = grouped(&features, 6, 2, 0);
+        let partition = grouped(&features, 6);
         let mut order = partition.order.clone();
         order.sort_unstable();
         assert_eq!(order, (0..600).collect::<Vec<u32>>());
         for group in 0..6 {
             let positions = partition.group(group);
-            assert!(
-                positions
-                    .clone()
-                    .all(|at| partition.near(at)[0] == group as u32 && partition.near(at).len() == 2)
-            );
+            assert!(positions.clone().all(|at| near(&partition, at, 1, 0) == [group]));
+            assert!(positions.clone().all(|at| near(&partition, at, 2, 0).len() == 2));
             // Six tight bundles: what stands together points the same way.
             let bundles: Vec<u32> = positions.map(|at| partition.order[at] % 6).collect();
             assert!(bundles.windows(2).all(|pair| pair[0] == pair[1]));
@@ -288,10 +282,10 @@ mod tests {
             let angle = if row < 5 { 1.0 + row as f32 } else { row as f32 * 1e-4 };
             features.append_row(&[angle.cos(), angle.sin()]);
         }
-        let partition = grouped(&features, 6, 1, 20);
+        let partition = grouped(&features, 6);
         for position in 0..60 {
-            let rows: usize =
-                partition.near(position).iter().map(|&g| partition.group(g as usize).len()).sum();
+            let near = near(&partition, position, 1, 20);
+            let rows: usize = near.iter().map(|&group| partition.group(group).len()).sum();
             assert!(rows >= 20, "row {}: {rows}", partition.order[position]);
         }
     }

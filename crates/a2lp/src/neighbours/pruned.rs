@@ -1,7 +1,7 @@
 //! The pruned graph, for many rows: rows are grouped, and each row looks only at the groups near it, in six bits
 //! first and then in full, as the screened search does with everything.
 
-use super::partition::{Partition, find_centres, probes_for, usual_groups};
+use super::partition::{Centres, Partition, usual_groups};
 use super::screened::{Chosen, candidates, choose};
 use super::{BestOf, NeighbourLists, Ranked};
 use crate::error::Error;
@@ -21,7 +21,7 @@ const LEAST: usize = 4;
 
 /// Share of the neighbours to be found, as far as a sample of rows can tell. A little more than 0.99, which then also
 /// holds on other rows.
-const WANTED: f64 = 0.9925;
+const WANTED: f64 = 0.993;
 
 /// The `k` nearest rows of every row among the groups near it.
 pub(super) fn find(
@@ -32,11 +32,11 @@ pub(super) fn find(
     observer: &dyn Observer,
 ) -> Result<NeighbourLists, Error> {
     let rows = features.rows();
+    let proposals = candidates(k, features.columns());
     tell(observer, Stage::Neighbours, 0, rows as u64)?;
-    let centres = find_centres(features, similarity, usual_groups(rows), seed);
-    let probes = probes_for(features, similarity, &centres, k, WANTED);
-    let partition = Partition::new(features, similarity, &centres, probes, LEAST * candidates(k));
-    drop(centres);
+    let centres = Centres::find(features, similarity, usual_groups(rows), seed);
+    let probes = centres.probes_for(k, WANTED);
+    let partition = Partition::new(centres);
     let quantised = QuantisedRows::in_order(features, similarity, &partition.order);
 
     let packed: Vec<PackedBytes> = (0..partition.groups())
@@ -53,11 +53,11 @@ pub(super) fn find(
         .into_par_iter()
         .with_max_len(1)
         .map_init(
-            || (ScoreTile::new(), Vec::new(), Vec::new()),
-            |(tile, hits, scores), block| {
+            || (ScoreTile::new(), Vec::new(), Vec::new(), Vec::new()),
+            |(tile, values, hits, scores), block| {
                 let own = block * BLOCK..rows.min((block + 1) * BLOCK);
-                let mut best = vec![BestOf::new(candidates(k), f32::NEG_INFINITY); own.len()];
-                let visits = partition.visits(own.clone());
+                let mut best = vec![BestOf::new(proposals, f32::NEG_INFINITY); own.len()];
+                let visits = partition.visits(own.clone(), probes, LEAST * proposals, tile, values);
                 for (group, visitors) in &visits {
                     let members = partition.group(*group);
                     tile.look(&quantised, visitors.iter().copied(), &packed[*group]);
@@ -107,7 +107,7 @@ pub(super) fn find(
 /// Scores in full what the doubtful rows among `own` have looked at: nearly equal rows, which six bits cannot order.
 fn look_again(
     features: &FeatureMatrix,
-    partition: &Partition,
+    partition: &Partition<'_>,
     own: &Range<usize>,
     visits: &[(usize, Vec<usize>)],
     doubtful: &[bool],
