@@ -249,7 +249,7 @@ def best_blas():
 
 
 def a2lp(*arguments):
-    """Runs the command; what it printed as JSON, wall and CPU seconds, peak GiB."""
+    """Runs the command; what it printed as JSON, wall and CPU seconds."""
     start = time.perf_counter()
     process = subprocess.Popen([str(A2LP), *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out = process.stdout.read()
@@ -257,18 +257,18 @@ def a2lp(*arguments):
     _, status, usage = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):
         sys.exit(f"a2lp {' '.join(map(str, arguments))}: {errors.decode()}")
-    return json.loads(out), time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
+    return json.loads(out), time.perf_counter() - start, usage.ru_utime + usage.ru_stime
 
 
 def our_graph(method, path, k, threads):
     import scipy.sparse
 
     out = WORK / "graph.npz"
-    summary, _, cpu, peak = a2lp("graph", "--features", path, "--neighbours", k, "--out", out, "--graph-method", method,
-                                 "--threads", threads, "--force", "--json")
+    summary, _, cpu = a2lp("graph", "--features", path, "--neighbours", k, "--out", out, "--graph-method", method,
+                           "--threads", threads, "--force", "--json")
     matrix = scipy.sparse.load_npz(out)
     lists = [matrix[i].indices.tolist() for i in sampled(matrix.shape[0])]
-    return {"wall": summary["search_secs"], "cpu": cpu, "peak": peak, "lists": lists}
+    return {"wall": summary["search_secs"], "cpu": cpu, "peak": summary["peak_bytes"] / 2**30, "lists": lists}
 
 
 # The parts.
@@ -368,8 +368,9 @@ def part_method(args, path, labels):
     print("| | wall s | graph s | the rest s | rest / graph | peak GiB |\n|---|---|---|---|---|---|")
     results = {}
     for method in ("exact", "screened", "pruned"):
-        _, wall, _, peak = a2lp(*command, "--graph-method", method)
-        times = json.loads((WORK / "labels.csv.run.json").read_text())["timings"]
+        _, wall, _ = a2lp(*command, "--graph-method", method)
+        record = json.loads((WORK / "labels.csv.run.json").read_text())
+        times, peak = record["timings"], record["memory"]["peak_bytes"] / 2**30
         graph = times["neighbours_secs"]
         rest = times["total_secs"] - times["read_secs"] - graph
         results[method] = wall
@@ -415,12 +416,12 @@ def part_large(args):
         np.save(WORK / "truth.npy", labels[rows // 2 :])
         command = ["label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k,
                    "--eval-labels", WORK / "truth.npy", "--threads", args.threads, "--out", WORK / "labels.csv", "--force", "--json"]
-        plan, *_ = a2lp(*command, "--dry-run")
-        summary, wall, _, peak = a2lp(*command)
+        summary, wall, _ = a2lp(*command)
         record = json.loads((WORK / "labels.csv.run.json").read_text())
+        peak, planned = record["memory"]["peak_bytes"] / 2**30, record["memory"]["planned_bytes"] / 2**30
         allowed = (1.5 * 4 * rows * columns + 32 * rows * k + 20 * rows * classes + 64e6) / 2**30
         print(f"| {rows:,} x {columns} | {record['graph']['method']} | {wall:.0f} | {record['timings']['neighbours_secs']:.0f} | "
-              f"{record['graph']['recall']:.4f} | {100 * summary['accuracy']:.1f} | {peak:.2f} | {plan['peak_bytes'] / 2**30:.2f} | {allowed:.2f} |", flush=True)
+              f"{record['graph']['recall']:.4f} | {100 * summary['accuracy']:.1f} | {peak:.2f} | {planned:.2f} | {allowed:.2f} |", flush=True)
     print()
 
 

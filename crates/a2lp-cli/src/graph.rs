@@ -19,6 +19,7 @@ struct Summary {
     entries: usize,
     graph: GraphReport,
     search_secs: f64,
+    peak_bytes: Option<u64>,
 }
 
 pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         entries: found.graph.columns.len(),
         graph: found.report,
         search_secs: found.secs,
+        peak_bytes: memory::peak(),
     };
     let text = if args.json {
         serde_json::to_string_pretty(&summary)? + "\n"

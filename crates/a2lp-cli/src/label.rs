@@ -5,7 +5,7 @@ use crate::args::{LabelArgs, Preset, SimilarityArg};
 use crate::memory;
 use crate::output::{record_path, write_json, write_labels};
 use crate::progress::Onlooker;
-use crate::record::{Evaluation, Input, Inputs, Record, Settings, Summary, Timings};
+use crate::record::{Evaluation, Input, Inputs, Memory, Record, Settings, Summary, Timings};
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Plan, Shape, SourceNodes};
@@ -83,6 +83,7 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
             rounds_secs: labelling.rounds.iter().map(|r| r.graph_secs + r.solve_secs).sum(),
             total_secs: started.elapsed().as_secs_f64(),
         },
+        memory: Memory { planned_bytes: plan.peak_bytes, peak_bytes: memory::peak() },
     };
     write_json(&record_path(&args.out), args.force, &record)?;
 

@@ -44,10 +44,20 @@ pub(crate) fn check(plan: &Plan, limit: Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Most memory that this process has held so far, where the system tells.
+pub(crate) fn peak() -> Option<u64> {
+    kilobytes("/proc/self/status", "VmHWM:")
+}
+
 /// Memory that programs can still have, where the system tells.
 fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    kilobytes("/proc/meminfo", "MemAvailable:")
+}
+
+/// The bytes on a line like `VmHWM:   1234 kB`.
+fn kilobytes(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 

@@ -20,6 +20,14 @@ pub(crate) struct Record<'a> {
     pub(crate) graph: Option<&'a GraphReport>,
     pub(crate) rounds: &'a [Round],
     pub(crate) timings: Timings,
+    pub(crate) memory: Memory,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Memory {
+    pub(crate) planned_bytes: u64,
+    /// Most that the process held; only where the system tells.
+    pub(crate) peak_bytes: Option<u64>,
 }
 
 #[derive(Serialize)]

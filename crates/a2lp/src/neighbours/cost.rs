@@ -66,7 +66,7 @@ pub(crate) fn search_bytes(
         }
         GraphMethod::Exact => n * (16 * k + 56),
         GraphMethod::Screened => n * (bytes + 16 * proposed + 60),
-        GraphMethod::Pruned => n * (2 * bytes + 8 * k + 4 * (SHARE * usual_groups(rows) as f64) as u64 + 120),
+        GraphMethod::Pruned => n * (2 * bytes + 8 * k + 60),
         GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 160),
     };
     lists + work + threads as u64 * per_thread

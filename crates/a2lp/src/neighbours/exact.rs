@@ -65,28 +65,29 @@ pub(super) fn find_for(
     let mut packed = PackedRows::new();
     let rows: Vec<f32> = wanted.iter().flat_map(|&row| features.row(row)).copied().collect();
     packed.pack(&rows, features.columns());
-    let found: Vec<Vec<BestOf>> = (0..features.rows().div_ceil(ROWS_PER_TASK))
-        .into_par_iter()
-        .map_init(ScoreTile::new, |tile, task| {
-            let start = task * ROWS_PER_TASK;
-            let mut best = vec![BestOf::new(k, similarity.floor()); wanted.len()];
-            let range = start..features.rows().min(start + ROWS_PER_TASK);
-            tile.score(similarity.chain(), features.block(range), &packed);
-            for (at, first, scores) in tile.segments() {
-                for ((best, &row), &accumulated) in best[first..].iter_mut().zip(&wanted[first..]).zip(scores)
-                {
-                    let score = similarity.score(accumulated);
-                    if start + at != row && score > similarity.floor() {
-                        best.consider(score, (start + at) as u32);
-                    }
+    let nothing = || vec![BestOf::new(k, similarity.floor()); wanted.len()];
+    let look = |(mut best, mut tile): (Vec<BestOf>, ScoreTile), task: usize| {
+        let start = task * ROWS_PER_TASK;
+        let range = start..features.rows().min(start + ROWS_PER_TASK);
+        tile.score(similarity.chain(), features.block(range), &packed);
+        for (at, first, scores) in tile.segments() {
+            for ((best, &row), &accumulated) in best[first..].iter_mut().zip(&wanted[first..]).zip(scores) {
+                let score = similarity.score(accumulated);
+                if start + at != row && score > similarity.floor() {
+                    best.consider(score, (start + at) as u32);
                 }
             }
-            best
-        })
-        .collect();
-    let mut best = vec![BestOf::new(k, similarity.floor()); wanted.len()];
-    for task in found {
-        best.iter_mut().zip(task).for_each(|(all, part)| all.absorb(part));
-    }
+        }
+        (best, tile)
+    };
+    // The best of all is the same in whatever order parts of it are joined.
+    let best = (0..features.rows().div_ceil(ROWS_PER_TASK))
+        .into_par_iter()
+        .fold(|| (nothing(), ScoreTile::new()), look)
+        .map(|(best, _)| best)
+        .reduce(nothing, |mut all, part| {
+            all.iter_mut().zip(part).for_each(|(all, part)| all.absorb(part));
+            all
+        });
     best.into_iter().map(BestOf::sorted).collect()
 }

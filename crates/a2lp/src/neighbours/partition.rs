@@ -28,12 +28,7 @@ pub(super) struct Centres<'a> {
 
 impl<'a> Centres<'a> {
     /// Finds `count` centres by k-means on a sample of the rows.
-    pub(super) fn find(
-        features: &'a FeatureMatrix,
-        similarity: Similarity,
-        count: usize,
-        seed: u64,
-    ) -> Self {
+    pub(super) fn find(features: &'a FeatureMatrix, similarity: Similarity, count: usize, seed: u64) -> Self {
         let sample: Vec<usize> = spread(features.rows(), count * SAMPLE_PER_CENTRE, seed);
         let mut vectors = FeatureMatrix::default();
         for &row in sample.iter().step_by(sample.len().div_ceil(count)) {
@@ -178,10 +173,10 @@ impl<'a> Partition<'a> {
         least: usize,
         tile: &mut ScoreTile,
         values: &mut Vec<f32>,
-    ) -> Vec<(usize, Vec<usize>)> {
+    ) -> Visits {
         let groups = self.groups();
         let (probes, least) = (probes.min(groups), least.min(self.order.len()));
-        let mut visits: Vec<(usize, Vec<usize>)> = (0..groups).map(|group| (group, Vec::new())).collect();
+        let mut visits: Vec<(u32, usize)> = Vec::with_capacity(positions.len() * probes);
         let rows: Vec<usize> = positions.clone().map(|at| self.order[at] as usize).collect();
         let mut near = vec![0; rows.len() * probes];
         self.centres.rank(&rows, probes, tile, values, &mut near);
@@ -190,7 +185,7 @@ impl<'a> Partition<'a> {
             if near.iter().map(|&group| self.group(group as usize).len()).sum::<usize>() < least {
                 short.push(position);
             } else {
-                near.iter().for_each(|&group| visits[group as usize].1.push(position));
+                visits.extend(near.iter().map(|&group| (group, position)));
             }
         }
         let rows: Vec<usize> = short.iter().map(|&at| self.order[at] as usize).collect();
@@ -199,16 +194,49 @@ impl<'a> Partition<'a> {
         for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
             let mut held = 0;
             for &group in ranked {
-                visits[group as usize].1.push(position);
+                visits.push((group, position));
                 held += self.group(group as usize).len();
                 if held >= least {
                     break;
                 }
             }
         }
-        visits.retain(|(_, visitors)| !visitors.is_empty());
-        visits.sort_by_key(|(_, visitors)| std::cmp::Reverse(visitors.len()));
-        visits
+        Visits::new(visits, groups)
+    }
+}
+
+/// Who visits which group. Kept in few pieces: memory would be torn to shreds by many small ones.
+pub(super) struct Visits {
+    /// Positions, by group.
+    visitors: Vec<usize>,
+    /// Groups that have any, and where their visitors stand; most visitors first.
+    groups: Vec<(usize, Range<usize>)>,
+}
+
+impl Visits {
+    fn new(visits: Vec<(u32, usize)>, groups: usize) -> Self {
+        let mut ends = vec![0; groups + 1];
+        visits.iter().for_each(|&(group, _)| ends[group as usize + 1] += 1);
+        for group in 0..groups {
+            ends[group + 1] += ends[group];
+        }
+        let mut groups: Vec<(usize, Range<usize>)> = ends
+            .windows(2)
+            .map(|ends| ends[0]..ends[1])
+            .enumerate()
+            .filter(|(_, range)| !range.is_empty())
+            .collect();
+        groups.sort_by_key(|(_, range)| std::cmp::Reverse(range.len()));
+        let mut visitors = vec![0; visits.len()];
+        for (group, position) in visits {
+            visitors[ends[group as usize]] = position;
+            ends[group as usize] += 1;
+        }
+        Visits { visitors, groups }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        self.groups.iter().map(|(group, range)| (*group, &self.visitors[range.clone()]))
     }
 }
 
@@ -239,8 +267,8 @@ mod tests {
     fn near(partition: &Partition<'_>, position: usize, probes: usize, least: usize) -> Vec<usize> {
         let (mut tile, mut values) = (ScoreTile::new(), Vec::new());
         let visits = partition.visits(position..position + 1, probes, least, &mut tile, &mut values);
-        assert!(visits.iter().all(|(_, visitors)| *visitors == [position]));
-        visits.into_iter().map(|(group, _)| group).collect()
+        assert!(visits.iter().all(|(_, visitors)| visitors == [position]));
+        visits.iter().map(|(group, _)| group).collect()
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The pruned graph, for many rows: rows are grouped, and each row looks only at the groups near it, in six bits
 //! first and then in full, as the screened search does with everything.
 
-use super::partition::{Centres, Partition, usual_groups};
+use super::partition::{Centres, Partition, Visits, usual_groups};
 use super::screened::{Chosen, candidates, choose};
-use super::{BestOf, NeighbourLists, Ranked};
+use super::{BestOf, NeighbourLists};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, PackedRows, QuantisedRows, ScoreTile};
@@ -49,7 +49,7 @@ pub(super) fn find(
         .collect();
 
     let done = AtomicU64::new(0);
-    let blocks: Vec<Vec<Vec<Ranked>>> = (0..rows.div_ceil(BLOCK))
+    let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()
         .with_max_len(1)
         .map_init(
@@ -58,9 +58,9 @@ pub(super) fn find(
                 let own = block * BLOCK..rows.min((block + 1) * BLOCK);
                 let mut best = vec![BestOf::new(proposals, f32::NEG_INFINITY); own.len()];
                 let visits = partition.visits(own.clone(), probes, LEAST * proposals, tile, values);
-                for (group, visitors) in &visits {
-                    let members = partition.group(*group);
-                    tile.look(&quantised, visitors.iter().copied(), &packed[*group]);
+                for (group, visitors) in visits.iter() {
+                    let members = partition.group(group);
+                    tile.look(&quantised, visitors.iter().copied(), &packed[group]);
                     let thresholds: Vec<f32> =
                         visitors.iter().map(|at| best[at - own.start].threshold()).collect();
                     // Members look for themselves in their own block.
@@ -87,7 +87,8 @@ pub(super) fn find(
                         },
                     );
                 }
-                let lists = chosen.into_iter().map(|chosen| chosen.best).collect();
+                let mut lists = NeighbourLists::with_capacity(own.len(), k);
+                chosen.iter().for_each(|chosen| lists.push(&chosen.best, k));
                 let so_far = done.fetch_add(own.len() as u64, Ordering::Relaxed);
                 tell(observer, Stage::Neighbours, so_far, rows as u64)?;
                 Ok(lists)
@@ -99,7 +100,7 @@ pub(super) fn find(
     partition.order.iter().zip(0..).for_each(|(&row, position)| positions[row as usize] = position);
     let mut lists = NeighbourLists::with_capacity(rows, k);
     for &position in &positions {
-        lists.push(&blocks[position as usize / BLOCK][position as usize % BLOCK], k);
+        lists.push(blocks[position as usize / BLOCK].of(position as usize % BLOCK), k);
     }
     Ok(lists)
 }
@@ -109,7 +110,7 @@ fn look_again(
     features: &FeatureMatrix,
     partition: &Partition<'_>,
     own: &Range<usize>,
-    visits: &[(usize, Vec<usize>)],
+    visits: &Visits,
     doubtful: &[bool],
     k: usize,
     similarity: Similarity,
@@ -118,12 +119,12 @@ fn look_again(
     let (mut packed, mut tile) = (PackedRows::new(), ScoreTile::new());
     let row = |at: usize| features.row(partition.order[at] as usize);
     let (mut own_values, mut member_values) = (Vec::new(), Vec::new());
-    for (group, visitors) in visits {
+    for (group, visitors) in visits.iter() {
         let visitors: Vec<usize> = visitors.iter().copied().filter(|at| doubtful[at - own.start]).collect();
         if visitors.is_empty() {
             continue;
         }
-        let members = partition.group(*group);
+        let members = partition.group(group);
         own_values.clear();
         visitors.iter().for_each(|&at| own_values.extend_from_slice(row(at)));
         packed.pack(&own_values, features.columns());
