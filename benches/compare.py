@@ -42,7 +42,7 @@ def made_features(rows, columns, signed):
 
     path = WORK / f"features-{rows}-{columns}-{int(signed)}.npy"
     rng = np.random.default_rng(0)
-    latent, classes = 40, 12
+    latent, classes = 46 if signed else 40, 12
     label = rng.integers(0, classes, rows)
     if path.exists():
         return path, label
@@ -186,27 +186,24 @@ def child_label_spreading(path, labels):
 
 def child_method(path, labels, k, rounds, threads):
     """A2LP with a graph from pynndescent in every round and scipy's solver."""
-    import numpy as np, scipy.sparse as sparse
+    import numba, numpy as np, pynndescent, scipy.sparse as sparse
     from scipy.sparse.linalg import cg
 
     u, y = unit_rows(path), np.load(labels)
     sources, classes = len(y), int(y.max()) + 1
-    search = search_with("pynndescent", k, threads)
+    numba.set_num_threads(threads)
+    search = lambda x: pynndescent.NNDescent(x, metric="cosine", n_neighbors=k + 1, n_jobs=threads).neighbor_graph
     search(u[:3000])  # compiles
     start, graph_secs, anchors, anchor_labels = time.perf_counter(), 0.0, [], []
     for _ in range(rounds):
         began = time.perf_counter()
         x = np.vstack([u, *anchors]).astype(np.float32)
-        lists = search(x)
+        lists, distances = search(x)
         graph_secs += time.perf_counter() - began
         rows, columns = np.repeat(np.arange(len(x)), lists.shape[1]), lists.ravel()
         keep = (columns >= 0) & (columns != rows)
-        rows, columns = rows[keep], columns[keep]
-        weights = np.empty(len(rows))
-        for at in range(0, len(rows), 100_000):
-            part = slice(at, at + 100_000)
-            weights[part] = np.maximum(np.einsum("ij,ij->i", x[rows[part]], x[columns[part]]), 0)
-        a = sparse.csr_matrix((weights, (rows, columns)), shape=(len(x), len(x)))
+        weights = np.maximum(1 - distances.ravel().astype(float), 0)
+        a = sparse.csr_matrix((weights[keep], (rows[keep], columns[keep])), shape=(len(x), len(x)))
         s = normalised(a + a.T)
         f = np.zeros((len(x), classes))
         known = np.concatenate([y, np.full(len(u) - sources, -1), anchor_labels]).astype(int)

@@ -8,7 +8,7 @@ use crate::progress::Onlooker;
 use crate::record::{Evaluation, Input, Inputs, Memory, Record, Settings, Summary, Timings};
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Plan, Shape, SourceNodes};
+use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Plan, Shape};
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use anyhow::{Context, bail};
 use std::io::Write;
@@ -103,13 +103,7 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
 
 /// Flags over preset over defaults.
 fn resolve(args: &LabelArgs) -> Parameters {
-    let mut p = match args.preset {
-        None => Parameters::new(),
-        Some(Preset::Office31 | Preset::Imageclef) => Parameters::new().neighbours(20).alpha(0.5).rounds(6),
-        Some(Preset::Visda) => {
-            Parameters::new().neighbours(100).alpha(0.75).rounds(8).source_nodes(SourceNodes::Centres)
-        }
-    };
+    let mut p = Preset::parameters(args.preset);
     macro_rules! set {
         ($($name:ident),*) => { $(if let Some(value) = args.$name { p = p.$name(value); })* };
     }

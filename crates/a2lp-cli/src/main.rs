@@ -7,6 +7,7 @@
 mod args;
 mod config;
 mod demo;
+mod experiment;
 mod graph;
 mod inspect;
 mod interrupt;
@@ -46,6 +47,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Graph(args) => graph::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Experiment(command) => experiment::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "a2lp", &mut script);
@@ -68,7 +70,10 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if interrupt::requested() {
-        eprintln!("interrupted; nothing was written");
+        match format!("{error:#}").as_str() {
+            "interrupted" => eprintln!("interrupted; nothing was written"),
+            told => eprintln!("{told}"),
+        }
         return ExitCode::from(130);
     }
     eprintln!("error: {error:#}");

@@ -26,6 +26,21 @@ impl NeighbourGraph {
         self.starts.len().saturating_sub(1)
     }
 
+    /// The same graph with at most the `k` most similar neighbours of each row; of equal ones the first.
+    pub fn nearest(&self, k: usize) -> NeighbourGraph {
+        let mut nearest = NeighbourGraph { starts: vec![0], columns: Vec::new(), weights: Vec::new() };
+        for node in 0..self.nodes() {
+            let mut row: Vec<(u32, f32)> = self.row(node).collect();
+            row.sort_by(|a, b| b.1.total_cmp(&a.1));
+            row.truncate(k);
+            row.sort_unstable_by_key(|entry| entry.0);
+            nearest.columns.extend(row.iter().map(|entry| entry.0));
+            nearest.weights.extend(row.iter().map(|entry| entry.1));
+            nearest.starts.push(nearest.columns.len());
+        }
+        nearest
+    }
+
     /// Makes sure that this is a graph over `nodes` nodes with usable weights.
     fn check(&self, nodes: usize) -> Result<(), Error> {
         let wrong = |message: String| Err(Error::Graph(message));

@@ -61,4 +61,4 @@ pub use parameters::{
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
-pub use rounds::{Labelling, Round, label, label_on_graph};
+pub use rounds::{Labelling, Round, label, label_assuming, label_on_graph};

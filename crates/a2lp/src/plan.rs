@@ -113,4 +113,4 @@ impl CheckedParameters {
 }
 
 /// The program itself, and small things.
-const OVERHEAD: u64 = 16 << 20;
+const OVERHEAD: u64 = 64 << 20;

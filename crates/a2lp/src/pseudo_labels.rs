@@ -103,6 +103,11 @@ impl PseudoLabels {
         self.labels[item] = Some(class);
     }
 
+    /// Puts other labels in place; status and confidence stay.
+    pub(crate) fn assume(&mut self, labels: &[Option<ClassId>]) {
+        self.labels.copy_from_slice(labels);
+    }
+
     /// Number of target items.
     pub fn len(&self) -> usize {
         self.labels.len()

@@ -2,7 +2,7 @@
 
 use crate::affinity::{Affinity, full_graph, symmetrise};
 use crate::anchors::{Anchor, Averaging, place_anchors, weighted_mean};
-use crate::error::Error;
+use crate::error::{Domain, Error};
 use crate::features::{Domains, FeatureMatrix};
 use crate::graph::NeighbourGraph;
 use crate::labels::{ClassId, Classes};
@@ -93,7 +93,7 @@ pub fn label(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
-    parameters.pool()?.install(|| run(domains, None, parameters, observer))
+    parameters.pool()?.install(|| run(domains, None, None, parameters, observer))
 }
 
 /// Labels the target over a graph that was brought along: nodes are the source rows, then the target rows.
@@ -106,17 +106,40 @@ pub fn label_on_graph(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
+    check_graph_use(parameters)?;
+    parameters.pool()?.install(|| run(domains, Some(graph), None, parameters, observer))
+}
+
+/// The same, but the first anchors are made from the labels `assumed`, one for each target item, weighted by the
+/// confidence of the propagated ones: how much does it matter if the first labels are wrong?
+pub fn label_assuming(
+    domains: Domains,
+    graph: NeighbourGraph,
+    assumed: &[Option<ClassId>],
+    parameters: &CheckedParameters,
+    observer: &dyn Observer,
+) -> Result<Labelling, Error> {
+    check_graph_use(parameters)?;
+    if assumed.len() != domains.target_rows() {
+        let (labels, rows) = (assumed.len(), domains.target_rows());
+        return Err(Error::LabelCount { domain: Domain::Target, labels, rows });
+    }
+    parameters.pool()?.install(|| run(domains, Some(graph), Some(assumed), parameters, observer))
+}
+
+fn check_graph_use(parameters: &CheckedParameters) -> Result<(), Error> {
     if parameters.source_nodes == SourceNodes::Centres || parameters.others().is_none() {
         let message =
             "it has a node for every source row, so neither centres nor the full graph can be asked for";
         return Err(Error::Graph(message.into()));
     }
-    parameters.pool()?.install(|| run(domains, Some(graph), parameters, observer))
+    Ok(())
 }
 
 fn run(
     domains: Domains,
     graph: Option<NeighbourGraph>,
+    assumed: Option<&[Option<ClassId>]>,
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
@@ -135,7 +158,8 @@ fn run(
 
     let mut pseudo_labels = loop {
         let number = rounds.len() + 1;
-        tell(observer, Stage::Rounds, number as u64 - 1, parameters.rounds as u64)?;
+        let go_on = || tell(observer, Stage::Rounds, number as u64 - 1, parameters.rounds as u64);
+        go_on()?;
         let started = Instant::now();
         if number > 1 {
             let added: Vec<&Anchor> = anchors.iter().filter(|a| a.round + 1 == number).collect();
@@ -147,10 +171,10 @@ fn run(
 
         let started = Instant::now();
         let labels = LabelMatrix::new(&view.labels, classes.len(), parameters.label_weight);
-        let solve = propagate(&affinity, &labels, &reached, parameters, &mut soft)?;
+        let solve = propagate(&affinity, &labels, &reached, parameters, &go_on, &mut soft)?;
         let solve_secs = started.elapsed().as_secs_f64();
 
-        let pseudo = PseudoLabels::read(&soft, view.first_target, targets, &reached, &candidates);
+        let mut pseudo = PseudoLabels::read(&soft, view.first_target, targets, &reached, &candidates);
         let round = Round {
             round: number,
             nodes: affinity.nodes(),
@@ -177,6 +201,9 @@ fn run(
         rounds.push(round);
         if number == parameters.rounds || stable {
             break pseudo;
+        }
+        if let Some(assumed) = assumed.filter(|_| number == 1) {
+            pseudo.assume(assumed);
         }
         anchors.extend(place_anchors(&pseudo, number, &view.averaging(parameters)));
     };

@@ -33,9 +33,12 @@ pub(super) fn find(
 ) -> Result<NeighbourLists, Error> {
     let rows = features.rows();
     let proposals = candidates(k, features.columns());
-    tell(observer, Stage::Neighbours, 0, rows as u64)?;
+    let begin = || tell(observer, Stage::Neighbours, 0, rows as u64);
+    begin()?;
     let centres = Centres::find(features, similarity, usual_groups(rows), seed);
+    begin()?;
     let probes = centres.probes_for(k, WANTED);
+    begin()?;
     let partition = Partition::new(centres);
     let quantised = QuantisedRows::in_order(features, similarity, &partition.order);
 

@@ -2,8 +2,9 @@
 //! own for each class, finished classes frozen. f32 vectors, f64 scalars; sums over nodes go through
 //! fixed-size chunks in order, so the number of threads does not matter.
 
-use super::LabelMatrix;
+use super::{GoOn, LabelMatrix};
 use crate::affinity::Affinity;
+use crate::error::Error;
 use crate::features::ROWS_PER_TASK;
 use crate::kernels::{Loops, vectorised};
 use rayon::prelude::*;
@@ -26,27 +27,28 @@ pub(super) fn solve(
     alpha: f64,
     target: &[f64],
     max_iterations: usize,
+    go_on: GoOn<'_>,
     f: &mut [f32],
-) -> Outcome {
+) -> Result<Outcome, Error> {
     let classes = target.len();
     let mut vectors = vec![0f32; 4 * affinity.nodes() * PANEL];
     let mut outcome = Outcome { iterations: 0, converged: true, residuals: vec![0.0; classes] };
     for first in (0..classes).step_by(PANEL) {
         let panel = first..classes.min(first + PANEL);
-        let system = System { affinity, labels, alpha: alpha as f32, classes, panel: panel.clone() };
+        let system = System { affinity, labels, alpha: alpha as f32, classes, panel: panel.clone(), go_on };
         let target = &target[panel.clone()];
         // Padded to a multiple of 4 so that rows fill vector registers.
         let part = match panel.len().div_ceil(4) {
-            1 => system.solve::<4>(target, max_iterations, &mut vectors, f),
-            2 => system.solve::<8>(target, max_iterations, &mut vectors, f),
-            3 => system.solve::<12>(target, max_iterations, &mut vectors, f),
-            _ => system.solve::<16>(target, max_iterations, &mut vectors, f),
+            1 => system.solve::<4>(target, max_iterations, &mut vectors, f)?,
+            2 => system.solve::<8>(target, max_iterations, &mut vectors, f)?,
+            3 => system.solve::<12>(target, max_iterations, &mut vectors, f)?,
+            _ => system.solve::<16>(target, max_iterations, &mut vectors, f)?,
         };
         outcome.iterations = outcome.iterations.max(part.iterations);
         outcome.converged &= part.converged;
         outcome.residuals[panel].copy_from_slice(&part.residuals);
     }
-    outcome
+    Ok(outcome)
 }
 
 /// The equations of one panel of classes.
@@ -56,6 +58,7 @@ struct System<'a, 'v> {
     alpha: f32,
     classes: usize,
     panel: Range<usize>,
+    go_on: GoOn<'a>,
 }
 
 impl System<'_, '_> {
@@ -66,7 +69,7 @@ impl System<'_, '_> {
         max_iterations: usize,
         vectors: &mut [f32],
         f: &mut [f32],
-    ) -> Outcome {
+    ) -> Result<Outcome, Error> {
         let width = self.panel.len();
         // x is the panel's part of F, r the residual, p the search directions, q = (I − αS)p.
         let mut vectors = vectors.as_chunks_mut::<W>().0.chunks_exact_mut(self.affinity.nodes());
@@ -89,6 +92,7 @@ impl System<'_, '_> {
         let mut iterations = 0;
         while iterations < max_iterations && active.contains(&true) {
             iterations += 1;
+            (self.go_on)()?;
             let pq = self.multiply(p, q);
             let step: [f32; W] =
                 std::array::from_fn(|c| if active[c] && pq[c] > 0.0 { (rr[c] / pq[c]) as f32 } else { 0.0 });
@@ -111,7 +115,7 @@ impl System<'_, '_> {
             .with_min_len(ROWS_PER_TASK)
             .for_each(|(f, x)| f[self.panel.clone()].copy_from_slice(&x[..width]));
         let residuals = rr[..width].iter().map(|rr| rr.sqrt()).collect();
-        Outcome { iterations, converged: !active.contains(&true), residuals }
+        Ok(Outcome { iterations, converged: !active.contains(&true), residuals })
     }
 
     /// q = (I − αS)p, and p·q for every class.

@@ -89,6 +89,9 @@ pub struct Solve {
     pub refinements: usize,
 }
 
+/// Asked before every iteration; an error ends the solve.
+pub(crate) type GoOn<'a> = &'a (dyn Fn() -> Result<(), Error> + Sync);
+
 /// Most passes of refinement: each gains about as many digits as the tolerance has.
 const MAX_REFINEMENTS: usize = 2;
 
@@ -101,6 +104,7 @@ pub(crate) fn propagate(
     labels: &LabelMatrix<'_>,
     reached: &[bool],
     parameters: &CheckedParameters,
+    go_on: GoOn<'_>,
     soft: &mut SoftLabels,
 ) -> Result<Solve, Error> {
     let (nodes, classes) = (affinity.nodes(), soft.classes);
@@ -119,7 +123,7 @@ pub(crate) fn propagate(
 
     let limit = parameters.max_iterations;
     let target: Vec<f64> = (0..classes).map(|c| parameters.tolerance * labels.norm(c)).collect();
-    let first = cg::solve(affinity, labels, parameters.alpha, &target, limit, &mut soft.values);
+    let first = cg::solve(affinity, labels, parameters.alpha, &target, limit, go_on, &mut soft.values)?;
     let relative = |c: usize| if labels.norm(c) > 0.0 { first.residuals[c] / labels.norm(c) } else { 0.0 };
     let residual = (0..classes).map(relative).fold(0.0, f64::max);
     let mut solve =
@@ -135,7 +139,7 @@ pub(crate) fn propagate(
         && any_unsettled(soft, reached, SETTLED * bound(&residuals) / (nodes as f64).sqrt())
     {
         let target: Vec<f64> = residuals.iter().map(|r| r * 1e-6).collect();
-        let again = cg::solve(affinity, labels, parameters.alpha, &target, limit, &mut soft.values);
+        let again = cg::solve(affinity, labels, parameters.alpha, &target, limit, go_on, &mut soft.values)?;
         solve.iterations += again.iterations;
         solve.refinements += 1;
         soft.error = bound(&again.residuals) as f32;

@@ -77,7 +77,7 @@ fn solve(
     let mut soft = SoftLabels::new(classes);
     let matrix = LabelMatrix::new(labels, classes, LabelWeight::None);
     let reached = affinity.reached(labels);
-    let solve = propagate(affinity, &matrix, &reached, &parameters, &mut soft).unwrap();
+    let solve = propagate(affinity, &matrix, &reached, &parameters, &|| Ok(()), &mut soft).unwrap();
     (soft, solve)
 }
 
