@@ -108,7 +108,7 @@ impl<'a> Centres<'a> {
     /// sample of rows whose neighbours are found by looking at everything.
     pub(super) fn probes_for(&self, k: usize, wanted: f64) -> usize {
         let rows = self.features.rows();
-        let count = (rows / 256).clamp(256, 1024).min(rows);
+        let count = (rows / 128).clamp(256, 1024).min(rows);
         // Not the rows on which the recall is measured in the end.
         let sample: Vec<usize> = (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect();
         let truth = exact::find_for(self.features, &sample, k, self.similarity);

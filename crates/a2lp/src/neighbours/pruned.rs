@@ -21,7 +21,7 @@ const LEAST: usize = 4;
 
 /// Share of the neighbours to be found, as far as a sample of rows can tell. A little more than 0.99, which then also
 /// holds on other rows.
-const WANTED: f64 = 0.993;
+const WANTED: f64 = 0.994;
 
 /// The `k` nearest rows of every row among the groups near it.
 pub(super) fn find(
