@@ -127,7 +127,7 @@ impl Manifest {
         Ok(path)
     }
 
-    /// Number of rows, columns and labels of a domain; its labels are read, its features are not.
+    /// The files of a domain.
     pub(crate) fn files(&self, name: &str) -> anyhow::Result<&DomainFiles> {
         self.domain.iter().find(|domain| domain.name == name).with_context(|| {
             let known: Vec<&str> = self.domain.iter().map(|domain| domain.name.as_str()).collect();
