@@ -126,7 +126,7 @@ pub(crate) struct LabelArgs {
     #[arg(long, value_name = "S", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) gauss_sigma2: Option<f64>,
     /// How neighbours are searched for. Exact compares every pair in full. Screened looks at six bits of every number
-    /// first and misses next to nothing; pruned looks only at groups of rows nearby and misses under one in a hundred;
+    /// first and misses next to nothing; pruned looks only at groups of rows nearby and misses about one in a hundred;
     /// nndescent is the paper's. These three report how many neighbours they missed. Auto takes exact, and for so many
     /// rows that it would take long, screened or pruned [default: auto]
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = graph_method())]

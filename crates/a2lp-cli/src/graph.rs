@@ -19,6 +19,7 @@ struct Summary {
     entries: usize,
     graph: GraphReport,
     search_secs: f64,
+    planned_secs: f64,
     peak_bytes: Option<u64>,
 }
 
@@ -46,7 +47,8 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
     }
     let rows = files.iter().map(FeatureFile::rows).sum();
     let shape = Shape { source_rows: 0, target_rows: rows, columns, classes: 0 };
-    memory::check(&parameters.plan(shape), args.max_memory)?;
+    let plan = parameters.plan(shape);
+    memory::check(&plan, args.max_memory)?;
     let features = stack(&mut files)?;
     let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None))?;
     ArrayFile::new().sparse(&found.graph).write(&args.out, args.force)?;
@@ -61,6 +63,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         entries: found.graph.columns.len(),
         graph: found.report,
         search_secs: found.secs,
+        planned_secs: plan.search_secs,
         peak_bytes: memory::peak(),
     };
     let text = if args.json {

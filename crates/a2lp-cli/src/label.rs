@@ -276,7 +276,7 @@ fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> String {
         "features    {source_rows} source and {target_rows} target rows × {columns}, {classes} classes, {} in memory\n\
          neighbours  {count}{search}\n\
          rounds      {}, solver {}\n\
-         memory      {} at most\n\
+         memory      about {} at the peak\n\
          threads     {}\n\
          Seconds are a guess from another machine. Nothing was run and nothing was written.\n",
         memory::describe(plan.feature_bytes),

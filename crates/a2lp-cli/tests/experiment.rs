@@ -68,6 +68,16 @@ fn pairs_are_tabled_kept_and_resumed() {
     assert!(String::from_utf8_lossy(&other.stderr).contains("other settings"));
     let anew = good(dir.path(), "experiment pairs set --out p --neighbours 10 --force");
     assert!(!anew.contains("earlier run"));
+    // Other features under the same name: what was kept is not theirs.
+    let other = demo::source(2, 40);
+    ArrayFile::new()
+        .matrix("features", other.features.rows(), other.features.columns(), other.features.values())
+        .strings("labels", &other.labels)
+        .write(&dir.path().join("set/clean.npz"), true)
+        .unwrap();
+    let stale = a2lp(dir.path(), "experiment pairs set --out p --neighbours 10");
+    assert_eq!(stale.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&stale.stderr).contains("have changed"));
     let missing = a2lp(dir.path(), "experiment pairs .");
     assert!(String::from_utf8_lossy(&missing.stderr).contains("a2lp experiment init"));
 }

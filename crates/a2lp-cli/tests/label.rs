@@ -358,7 +358,7 @@ fn a_dry_run_tells_the_plan_and_a_limit_on_memory_is_kept() {
     let plan = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --dry-run"));
     assert_eq!(code(&plan), 0);
     let text = stdout(&plan);
-    for part in ["12 each, exact search", "solver cg", "MiB at most", "Nothing was run"] {
+    for part in ["12 each, exact search", "solver cg", "MiB at the peak", "Nothing was run"] {
         assert!(text.contains(part), "{text}");
     }
     let json = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --dry-run --json --graph-method pruned"));

@@ -4,7 +4,9 @@ use a2lp::{Domains, FeatureMatrix, Labels};
 use a2lp_data::{FeatureFile, read_class_names, read_labels, write_atomically};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// Name of the file.
 pub(crate) const FILE: &str = "domains.toml";
@@ -137,6 +139,19 @@ impl Manifest {
                 known.join(", ")
             )
         })
+    }
+
+    /// What results on a domain depend on: its files, their sizes and when they were last changed.
+    pub(crate) fn fingerprint(&self, name: &str) -> anyhow::Result<Value> {
+        let files = self.files(name)?;
+        let paths = [Some(&files.features), files.labels.as_ref(), self.class_names.as_ref()];
+        let described = paths.into_iter().flatten().map(|path| {
+            let full = self.folder.join(path);
+            let about = full.metadata().with_context(|| full.display().to_string())?;
+            let changed = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            Ok(json!({ "path": path, "bytes": about.len(), "changed_unix_nanos": changed.map(|at| at.as_nanos() as u64) }))
+        });
+        Ok(json!({ "name": name, "files": described.collect::<anyhow::Result<Vec<Value>>>()? }))
     }
 
     /// Reads a domain.

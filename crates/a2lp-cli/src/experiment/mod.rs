@@ -114,10 +114,8 @@ impl<'a> Study<'a> {
 
     /// The folder for results: cells of this experiment on these `domains` with these further settings.
     fn notebook(&self, domains: &[&str], cells: usize, further: Value) -> anyhow::Result<Notebook> {
-        let files: Vec<Value> = domains
-            .iter()
-            .map(|name| Ok(json!(self.manifest.files(name)?)))
-            .collect::<anyhow::Result<_>>()?;
+        let files: Vec<Value> =
+            domains.iter().map(|name| self.manifest.fingerprint(name)).collect::<anyhow::Result<_>>()?;
         let settings = json!({
             "experiment": self.name,
             "a2lp": env!("CARGO_PKG_VERSION"),

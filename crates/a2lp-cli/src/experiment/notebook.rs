@@ -27,12 +27,12 @@ impl Notebook {
         if file.exists() {
             let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
             let same = serde_json::from_str::<Value>(&text).is_ok_and(|earlier| earlier == settings);
-            if force {
-                std::fs::remove_dir_all(folder.join("cells"))
-                    .with_context(|| folder.display().to_string())?;
-            } else if !same {
+            let cells = folder.join("cells");
+            if force && cells.exists() {
+                std::fs::remove_dir_all(&cells).with_context(|| cells.display().to_string())?;
+            } else if !force && !same {
                 bail!(
-                    "{} holds an experiment with other settings; pass --force to start anew or --out for another folder",
+                    "{} holds an experiment with other settings or on files that have changed; pass --force to start anew or --out for another folder",
                     folder.display()
                 );
             }

@@ -1,7 +1,8 @@
 //! What the searches cost, as far as one can tell beforehand, and which of them `auto` takes.
 //!
-//! The constants are thread-seconds fitted to runs of `benches/compare.py --scaling` on a CPU with AVX-512; other CPUs
-//! differ by a factor, much the same one for every search. The choice uses these constants and nothing of the machine,
+//! The constants are thread-seconds, set by hand after runs of 6,000 to 300,000 rows of 64 to 2048 columns on a CPU with
+//! AVX-512, which they met within a factor of two; `benches/compare.py scaling` prints predicted beside measured. Other
+//! CPUs differ by a factor of their own. The choice uses these constants and nothing of the machine,
 //! so that the same data get the same graph everywhere, whatever the number of threads.
 
 use super::partition::usual_groups;
