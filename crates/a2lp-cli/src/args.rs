@@ -29,6 +29,7 @@ pub(crate) enum Command {
     Graph(GraphArgs),
     Inspect(InspectArgs),
     Demo(DemoArgs),
+    Report(ReportArgs),
     /// Run one of the paper's experiments on a folder of domains
     #[command(subcommand)]
     Experiment(ExperimentCommand),
@@ -48,6 +49,59 @@ const EVERYDAY: &str = "Everyday";
 const FILES: &str = "Files";
 const EVALUATION: &str = "Evaluation";
 const PAPERS: &str = "Reproducing papers";
+const PICTURES: &str = "Pictures";
+
+/// What to draw of a run.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Looks {
+    /// Write a page to look at: a map of the items, rounds, confidence, classes, the graph, and the items to check by
+    /// hand. One HTML file, needs no network [default file: beside the output]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = PICTURES, value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub(crate) more: MoreLooks,
+}
+
+/// How to draw, and where else to.
+#[derive(Args, Clone, Default)]
+pub(crate) struct MoreLooks {
+    /// How the map is laid out: pca, the directions along which items differ most, at once; or tsne, neighbours next to
+    /// neighbours, up to a minute [default: pca]
+    #[arg(long, help_heading = PICTURES, hide_short_help = true)]
+    pub(crate) map: Option<MapArg>,
+    /// Also draw every chart into this folder, as SVG and PNG fit for a paper
+    #[arg(long, value_name = "DIR", help_heading = PICTURES, hide_short_help = true, value_hint = ValueHint::DirPath)]
+    pub(crate) figures: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MapArg {
+    Pca,
+    Tsne,
+}
+
+/// Turn finished runs into a page to look at
+///
+/// RUN is a labels file (its .run.json and .trace.json beside it are read), or the folder of a demo or an experiment.
+/// Several are put side by side. The page is one HTML file that loads nothing.
+#[derive(Args)]
+#[command(after_help = "Example: a2lp report labels.csv --out report.html")]
+pub(crate) struct ReportArgs {
+    /// Runs to show
+    #[arg(value_name = "RUN", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) looks: MoreLooks,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
+}
 
 /// Label the items of a target domain
 ///
@@ -76,7 +130,7 @@ pub(crate) struct LabelArgs {
     /// Features of the domain to be labelled
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) target: PathBuf,
-    /// Where the labels go (CSV); the run record goes beside it as FILE.run.json
+    /// Where the labels go (CSV). Beside it go the run record, FILE.run.json, and what `a2lp report` needs, FILE.trace.json
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Ids of the target items, copied to the output; not needed when the target file holds them
@@ -154,6 +208,9 @@ pub(crate) struct LabelArgs {
     /// Refuse to begin when more memory than this would be needed: 4G, 500M
     #[arg(long, value_name = "SIZE", help_heading = EVERYDAY, hide_short_help = true, value_parser = crate::memory::parse)]
     pub(crate) max_memory: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) looks: Looks,
 
     /// True labels of the target: prints accuracies and more. They cannot influence the result
     #[arg(long, value_name = "FILE", help_heading = EVALUATION, value_hint = ValueHint::FilePath)]
@@ -275,6 +332,8 @@ pub(crate) struct DemoArgs {
     /// Replace files of an earlier, different demo
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) looks: Looks,
 }
 
 /// Run one of the paper's experiments on a folder of domains
@@ -364,6 +423,9 @@ pub(crate) struct ExperimentArgs {
     /// Start anew in a folder that holds another experiment
     #[arg(long)]
     pub(crate) force: bool,
+    /// Also write the results as a page to look at [default file: report.html in the folder]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<Option<PathBuf>>,
 }
 
 #[derive(Args)]

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
     let plan = parameters.plan(shape);
     memory::check(&plan, args.max_memory)?;
     let features = stack(&mut files)?;
-    let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None))?;
+    let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None, None))?;
     ArrayFile::new().sparse(&found.graph).write(&args.out, args.force)?;
 
     if let Some(warning) = found.warning() {

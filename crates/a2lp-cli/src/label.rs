@@ -3,13 +3,15 @@
 use crate::Outcome;
 use crate::args::{LabelArgs, Preset, SimilarityArg};
 use crate::memory;
-use crate::output::{record_path, write_json, write_labels};
+use crate::output::{record_path, trace_path, write_compact_json, write_json, write_labels};
 use crate::progress::Onlooker;
-use crate::record::{Evaluation, Input, Inputs, Memory, Record, Settings, Summary, Timings};
+use crate::report::{self, Drawn};
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Plan, Shape};
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
+use a2lp_report::record::{Evaluation, Input, Inputs, Memory, Summary, Timings, settings};
+use a2lp_report::{Chapter, Run, RunRecord, Watcher};
 use anyhow::{Context, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,14 +21,35 @@ use std::time::{Instant, SystemTime};
 const MAX_UNREACHED: f64 = 0.5;
 
 pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
+    let done = work(args, std::env::args().collect())?;
+    for warning in &done.warnings {
+        eprintln!("warning: {warning}");
+    }
+    std::io::stdout().write_all(done.text.as_bytes())?;
+    Ok(done.outcome)
+}
+
+/// What a run has to say when it is over.
+pub(crate) struct Done {
+    outcome: Outcome,
+    warnings: Vec<String>,
+    text: String,
+    /// Which pictures went where.
+    pub(crate) drawn: String,
+}
+
+/// Does all that was asked for but talk about it. `command` goes into the record.
+pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Done> {
     let started = Instant::now();
     let parameters = resolve(args).check()?;
     let max_unreached = args.max_unreached.unwrap_or(MAX_UNREACHED);
     if !(0.0..=1.0).contains(&max_unreached) {
         bail!("--max-unreached {max_unreached}: a share between 0 and 1 is needed");
     }
+    let drawn = Drawn::new(&args.looks, &args.out.with_extension("html"), args.force)?;
     if !args.dry_run {
         check_outputs(args)?;
+        drawn.check()?;
     }
     let opened = open(args)?;
     let plan = parameters.plan(opened.shape());
@@ -36,15 +59,15 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
         } else {
             describe_plan(args, &opened, &plan)
         };
-        std::io::stdout().write_all(text.as_bytes())?;
-        return Ok(Outcome::Done);
+        return Ok(Done { outcome: Outcome::Done, warnings: Vec::new(), text, drawn: String::new() });
     }
     memory::check(&plan, args.max_memory)?;
 
     let loaded = opened.load(args)?;
     let read_secs = started.elapsed().as_secs_f64();
     let evaluator = loaded.truth.map(Evaluator::new);
-    let onlooker = Onlooker::new(evaluator.as_ref());
+    let watcher = Watcher::new(&loaded.domains, &parameters, evaluator.as_ref().map(Evaluator::truth))?;
+    let onlooker = Onlooker::new(evaluator.as_ref(), Some(&watcher));
     let labelling = match &args.graph {
         Some(path) => {
             let graph = read_graph(path)?;
@@ -56,27 +79,24 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
     let score = evaluator.as_ref().map(|e| e.truth().score(labelling.pseudo_labels.labels())).transpose()?;
     let round_scores = evaluator.as_ref().map(Evaluator::rounds);
 
+    let mut trace = watcher.trace(&labelling, loaded.ids.as_deref());
+    report::add_thumbnails(&mut trace, &args.target)?;
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
     write_labels(&args.out, args.force, &labelling, loaded.ids.as_deref(), args.probabilities)?;
     let evaluation =
         score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
-    let record = Record {
-        a2lp: env!("CARGO_PKG_VERSION"),
-        command: std::env::args().collect(),
+    let record = RunRecord {
+        a2lp: env!("CARGO_PKG_VERSION").into(),
+        command,
         finished_unix_secs: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |t| t.as_secs()),
-        inputs: loaded.inputs,
-        settings: Settings {
-            parameters: &parameters,
-            resolved_solver: parameters.resolved_solver(),
-            max_unreached,
-            threads: args.threads.unwrap_or(0),
-        },
-        summary: &summary,
+        inputs: Some(loaded.inputs),
+        settings: settings(&parameters, max_unreached),
+        summary: summary.clone(),
         evaluation,
-        graph: labelling.graph.as_ref(),
-        rounds: &labelling.rounds,
+        graph: labelling.graph.clone(),
+        rounds: labelling.rounds.clone(),
         timings: Timings {
             read_secs,
             neighbours_secs: labelling.neighbours_secs,
@@ -85,20 +105,21 @@ pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
         },
         memory: Memory { planned_bytes: plan.peak_bytes, peak_bytes: memory::peak() },
     };
+    write_compact_json(&trace_path(&args.out), args.force, &trace)?;
     write_json(&record_path(&args.out), args.force, &record)?;
+    let title = report::title(&args.out, record.inputs.as_ref());
+    let run = Run { title, record, trace: Some(trace) };
+    let drawn = drawn.draw(&mut [Chapter::Run(run)], parameters.threads())?;
 
-    for warning in &summary.warnings {
-        eprintln!("warning: {}", warning.message);
-    }
     let text = if args.json {
         serde_json::to_string_pretty(&summary)? + "\n"
     } else {
-        describe(&summary, &labelling, score.as_ref(), round_scores.as_deref())
+        describe(&summary, &labelling, score.as_ref(), round_scores.as_deref()) + &drawn
     };
-    std::io::stdout().write_all(text.as_bytes())?;
-
     let too_many = summary.unreached as f64 > max_unreached * summary.items as f64;
-    Ok(if summary.converged && !too_many { Outcome::Done } else { Outcome::LookAtIt })
+    let outcome = if summary.converged && !too_many { Outcome::Done } else { Outcome::LookAtIt };
+    let warnings = summary.warnings.into_iter().map(|warning| warning.message).collect();
+    Ok(Done { outcome, warnings, text, drawn })
 }
 
 /// Flags over preset over defaults.
@@ -120,7 +141,7 @@ fn resolve(args: &LabelArgs) -> Parameters {
 
 /// Refuses before any work when an output is in the way.
 fn check_outputs(args: &LabelArgs) -> anyhow::Result<()> {
-    for path in [args.out.clone(), record_path(&args.out)] {
+    for path in [args.out.clone(), record_path(&args.out), trace_path(&args.out)] {
         if path.exists() && !args.force {
             bail!("{} exists already; pass --force to replace it", path.display());
         }
@@ -234,8 +255,7 @@ impl Opened {
     /// Reads the features.
     fn load(self, args: &LabelArgs) -> anyhow::Result<Loaded> {
         let Opened { source, target, labels, labels_path, truth, ids } = self;
-        let inputs =
-            Inputs { source: Input::of(&source), source_labels: labels_path, target: Input::of(&target) };
+        let inputs = Inputs { source: input(&source), source_labels: labels_path, target: input(&target) };
         let source_rows = source.rows();
         let features = stack(&mut [source, target])?;
         let domains = Domains::stacked(features, source_rows, labels).map_err(|error| match error {
@@ -247,6 +267,15 @@ impl Opened {
             other => other.into(),
         })?;
         Ok(Loaded { domains, truth, ids, inputs })
+    }
+}
+
+fn input(file: &FeatureFile) -> Input {
+    Input {
+        path: file.path().to_path_buf(),
+        rows: file.rows(),
+        columns: file.columns(),
+        element_type: file.element().to_string(),
     }
 }
 

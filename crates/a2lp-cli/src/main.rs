@@ -15,7 +15,7 @@ mod label;
 mod memory;
 mod output;
 mod progress;
-mod record;
+mod report;
 mod table;
 
 use args::{Cli, Command};
@@ -47,6 +47,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Graph(args) => graph::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Experiment(command) => experiment::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();

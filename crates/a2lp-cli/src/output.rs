@@ -6,9 +6,30 @@ use std::path::{Path, PathBuf};
 
 /// Where the run record of an output goes.
 pub(crate) fn record_path(out: &Path) -> PathBuf {
+    beside(out, ".run.json")
+}
+
+/// Where the trace of an output goes: what a report draws.
+pub(crate) fn trace_path(out: &Path) -> PathBuf {
+    beside(out, ".trace.json")
+}
+
+fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = out.as_os_str().to_owned();
-    name.push(".run.json");
+    name.push(ending);
     name.into()
+}
+
+/// Without line breaks: for programs to read.
+pub(crate) fn write_compact_json(
+    path: &Path,
+    force: bool,
+    value: &impl serde::Serialize,
+) -> Result<(), DataError> {
+    write_atomically(path, force, |file| {
+        serde_json::to_writer(&mut *file, value)?;
+        file.write_all(b"\n")
+    })
 }
 
 /// One row per target item.

@@ -2,15 +2,18 @@
 
 use a2lp::evaluation::Evaluator;
 use a2lp::{FinishedRound, Observer, Stage};
+use a2lp_report::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Looks on at a run for the user: draws bars, passes Ctrl-C on, and scores rounds where the truth is known.
+/// Looks on at a run for the user: draws bars, passes Ctrl-C on, scores rounds where the truth is known, and has the
+/// watcher note down what a report will show.
 pub(crate) struct Onlooker<'a> {
     evaluator: Option<&'a Evaluator>,
+    watcher: Option<&'a Watcher<'a>>,
     bar: Mutex<Bar>,
 }
 
@@ -20,8 +23,8 @@ struct Bar {
 }
 
 impl<'a> Onlooker<'a> {
-    pub(crate) fn new(evaluator: Option<&'a Evaluator>) -> Self {
-        Onlooker { evaluator, bar: Mutex::new(Bar { drawn: None, stage_began: None }) }
+    pub(crate) fn new(evaluator: Option<&'a Evaluator>, watcher: Option<&'a Watcher<'a>>) -> Self {
+        Onlooker { evaluator, watcher, bar: Mutex::new(Bar { drawn: None, stage_began: None }) }
     }
 }
 
@@ -45,6 +48,9 @@ impl Observer for Onlooker<'_> {
     fn round(&self, round: &FinishedRound<'_>) {
         if let Some(evaluator) = self.evaluator {
             evaluator.round(round);
+        }
+        if let Some(watcher) = self.watcher {
+            watcher.round(round);
         }
     }
 }
@@ -76,11 +82,34 @@ impl Bar {
     }
 }
 
+/// A bar for work that counts its steps: on a terminal, once a second has passed.
+pub(crate) fn counting_bar(template: &'static str) -> impl Fn(u64, u64) + Sync {
+    let began = Instant::now();
+    let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
+    move |done, total| {
+        if !std::io::stderr().is_terminal() || began.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        let Ok(mut bar) = bar.try_lock() else { return };
+        let bar = bar.get_or_insert_with(|| {
+            ProgressBar::new(total).with_style(style(template)).with_elapsed(began.elapsed())
+        });
+        bar.set_position(done);
+        if done >= total {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("=> ")
+}
+
 fn draw(stage: Stage, total: u64) -> ProgressBar {
     let template = match stage {
         Stage::Neighbours => "finding neighbours [{bar:32}] {percent:>3} %  {eta} left",
         Stage::Rounds => "propagating        [{bar:32}] round {pos} of {len}  {eta} left",
     };
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(total).with_style(style.progress_chars("=> "))
+    ProgressBar::new(total).with_style(style(template))
 }

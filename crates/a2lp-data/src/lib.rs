@@ -19,6 +19,7 @@ mod feature_file;
 mod format;
 mod npy;
 mod npz;
+mod pictures;
 mod text;
 mod write;
 
@@ -28,4 +29,5 @@ pub use feature_file::{FeatureFile, stack};
 pub use format::Format;
 pub use npy::ElementType;
 pub use npz::read_graph;
+pub use pictures::{Picture, read_pictures};
 pub use write::{ArrayFile, write_atomically};

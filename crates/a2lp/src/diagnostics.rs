@@ -3,11 +3,11 @@
 use crate::neighbours::GraphReport;
 use crate::pseudo_labels::Status;
 use crate::rounds::Labelling;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Something the user should look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Warning {
     /// Items no label can reach.

@@ -10,7 +10,7 @@ use crate::labels::{ClassId, Classes};
 use crate::observer::{FinishedRound, Observer};
 use crate::propagation::SoftLabels;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 
 /// The true classes of the target items. Classes the source does not have get numbers of their own.
@@ -50,6 +50,16 @@ impl TargetTruth {
         self.ids.is_empty()
     }
 
+    /// The class of each item, as a position in [`TargetTruth::names`].
+    pub fn ids(&self) -> &[ClassId] {
+        &self.ids
+    }
+
+    /// The classes of the run, then those that only the truth has.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Classes of the truth that the class list of the run does not have.
     pub fn unknown_classes(&self) -> &[String] {
         &self.names[self.known..]
@@ -82,7 +92,7 @@ impl TargetTruth {
 }
 
 /// How often labels were right.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Share of items labelled correctly.
     pub accuracy: f64,
@@ -93,7 +103,7 @@ pub struct Score {
 }
 
 /// How often one class was labelled right.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassScore {
     /// Its name.
     pub class: String,
@@ -111,7 +121,7 @@ impl ClassScore {
 }
 
 /// One round against the truth.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RoundScore {
     /// From 1.
     pub round: usize,

@@ -2,7 +2,7 @@
 //! [`CheckedParameters`], the only thing a run accepts, so nothing can be wrong once work has begun.
 
 use crate::error::Error;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How alike two feature vectors are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ impl Serialize for Neighbours {
 }
 
 /// How neighbours are searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GraphMethod {
     /// What is fastest for the size at hand without missing a neighbour.
@@ -345,9 +345,29 @@ impl CheckedParameters {
         }
     }
 
+    /// Does `work` on as many threads as a run with these parameters would.
+    pub fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+        Ok(self.pool()?.install(work))
+    }
+
     /// Items below this confidence are marked as such.
     pub fn min_confidence(&self) -> f32 {
         self.0.min_confidence
+    }
+
+    /// Most rounds that are run.
+    pub fn rounds(&self) -> usize {
+        self.0.rounds
+    }
+
+    /// How alike two vectors are.
+    pub fn similarity(&self) -> Similarity {
+        self.0.similarity
+    }
+
+    /// Worker threads; 0 is one per core.
+    pub fn threads(&self) -> usize {
+        self.0.threads
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::labels::ClassId;
 use crate::propagation::SoftLabels;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What can be said of a target item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It has a label.

@@ -3,15 +3,18 @@
 mod picture;
 
 use crate::Outcome;
-use crate::args::DemoArgs;
+use crate::args::{Cli, Command, DemoArgs, Looks};
+use crate::label;
 use crate::output::write_labels;
 use crate::progress::Onlooker;
+use crate::report::Drawn;
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, TargetTruth};
 use a2lp::{Domains, Labelling, Labels, Parameters, baselines};
 use a2lp_data::demo::{self, DemoDomain, SIDE};
 use a2lp_data::{ArrayFile, write_atomically};
 use anyhow::{Context, bail};
+use clap::Parser;
 use std::io::Write;
 use std::path::Path;
 
@@ -34,6 +37,9 @@ impl Result {
 }
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
+    if args.looks.report.as_ref().is_some_and(Option::is_some) || args.looks.more.figures.is_some() {
+        Drawn::new(&args.looks, Path::new(""), args.force)?.check()?;
+    }
     let mut out = std::io::stdout().lock();
     let per_class = args.per_class as usize;
     writeln!(
@@ -80,14 +86,42 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
 
     let (source, target) = (demo::source(args.seed, per_class), demo::target(args.seed, per_class));
     save(args, &source, &target, first)?;
+    let drawn = label_saved(args)?;
     let dir = args.out.display();
+    let look = match drawn.is_empty() {
+        true => format!("look at it: a2lp report {dir} --out report.html\n\n"),
+        false => format!("{drawn}\n"),
+    };
     writeln!(
         out,
-        "files in {dir}: source.npz, target.npz (features, images, ids), truth.txt, labels.csv, demo.svg\n\n\
+        "files in {dir}: source.npz, target.npz (features, images, ids), truth.txt, labels.csv, demo.svg\n{look}\
          label the same target yourself:\n  \
          a2lp label --source {dir}/source.npz --target {dir}/target.npz --eval-labels {dir}/truth.txt --out my-labels.csv"
     )?;
     Ok(Outcome::Done)
+}
+
+/// Runs `a2lp label` on the saved files, which leaves a run record, a trace, and the pictures asked for; tells where
+/// those are.
+fn label_saved(args: &DemoArgs) -> anyhow::Result<String> {
+    let file = |name: &str| args.out.join(name).into_os_string();
+    let words = ["a2lp".into(), "label".into(), "--source".into(), file("source.npz"), "--target".into()]
+        .into_iter()
+        .chain([
+            file("target.npz"),
+            "--eval-labels".into(),
+            file("truth.txt"),
+            "--out".into(),
+            file("labels.csv"),
+        ]);
+    let words: Vec<std::ffi::OsString> = words.collect();
+    let command = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let Command::Label(mut again) = Cli::parse_from(words).command else { return Ok(String::new()) };
+    again.force = true;
+    again.threads = Some(args.threads);
+    let page = args.looks.report.as_ref().map(|page| page.clone().or(Some(args.out.join("report.html"))));
+    again.looks = Looks { report: page, more: args.looks.more.clone() };
+    Ok(label::work(&again, command)?.drawn)
 }
 
 fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::Result<Result> {
@@ -98,7 +132,7 @@ fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::
     let nearest_centre = truth.score(&baselines::nearest_centre(&domains))?.accuracy;
     let evaluator = Evaluator::new(truth);
     let parameters = Parameters::new().threads(threads).check()?;
-    let labelling = a2lp::label(domains, &parameters, &Onlooker::new(Some(&evaluator)))?;
+    let labelling = a2lp::label(domains, &parameters, &Onlooker::new(Some(&evaluator), None))?;
     Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), labelling })
 }
 

@@ -1,7 +1,7 @@
 //! One thing changed at a time: similarity and k (figure 3), α (table 7), anchor weights (table 3), source nodes
 //! (table 2). Runs that differ in nothing the graph depends on share one neighbour search.
 
-use super::{Accuracy, Study, once, run_pair, sample, shared_graph};
+use super::{Accuracy, Finding, Study, bar_chart, once, owned, run_pair, sample, shared_graph};
 use crate::Outcome;
 use crate::args::{AlphaArgs, ExperimentArgs, SimilarityArgs};
 use crate::table::{percent, render};
@@ -42,6 +42,16 @@ impl Setting {
 const HEADER: [&str; 6] = ["", "LP %", "class mean %", "A²LP %", "class mean %", "unreached"];
 const CSV: [&str; 6] = ["setting", "lp", "lp_class_mean", "a2lp", "a2lp_class_mean", "unreached"];
 
+fn finding(title: String, rows: Vec<Vec<String>>) -> Finding {
+    Finding {
+        title,
+        text: render(&HEADER, &rows),
+        header: owned(&CSV),
+        chart: Some(bar_chart(&rows, &[(1, "LP %"), (3, "A²LP %")])),
+        rows,
+    }
+}
+
 pub(super) fn alpha(args: &AlphaArgs) -> anyhow::Result<Outcome> {
     let study = Study::new("alpha", &args.common)?;
     let (source, target) = study.pair_names()?;
@@ -61,7 +71,7 @@ pub(super) fn alpha(args: &AlphaArgs) -> anyhow::Result<Outcome> {
         rows.push(cell.row(format!("α = {alpha}")));
     }
     let title = format!("{}, {source}→{target}: how far labels travel", study.manifest.name);
-    study.finish(&notebook, &title, &render(&HEADER, &rows), &CSV, &rows)
+    study.finish(&notebook, finding(title, rows))
 }
 
 pub(super) fn weights(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
@@ -80,7 +90,7 @@ pub(super) fn weights(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
         rows.push(cell.row(name.into()));
     }
     let title = format!("{}, {source}→{target}: weights of the items in an anchor", study.manifest.name);
-    study.finish(&notebook, &title, &render(&HEADER, &rows), &CSV, &rows)
+    study.finish(&notebook, finding(title, rows))
 }
 
 pub(super) fn variant(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
@@ -97,7 +107,7 @@ pub(super) fn variant(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
         rows.push(cell.row(name.into()));
     }
     let title = format!("{}, {source}→{target}: source nodes", study.manifest.name);
-    study.finish(&notebook, &title, &render(&HEADER, &rows), &CSV, &rows)
+    study.finish(&notebook, finding(title, rows))
 }
 
 pub(super) fn similarity(args: &SimilarityArgs) -> anyhow::Result<Outcome> {
@@ -142,5 +152,5 @@ pub(super) fn similarity(args: &SimilarityArgs) -> anyhow::Result<Outcome> {
         }
     }
     let title = format!("{}, {source}→{target}: similarity and neighbours", study.manifest.name);
-    study.finish(&notebook, &title, &render(&HEADER, &rows), &CSV, &rows)
+    study.finish(&notebook, finding(title, rows))
 }

@@ -15,12 +15,14 @@ mod sample;
 mod timing;
 
 use crate::Outcome;
-use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Preset};
+use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Looks, Preset};
+use crate::report::{Drawn, with_pictures};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{
     Domains, FinishedRound, Labelling, NeighbourGraph, Observer, Parameters, SourceNodes, Stage, label,
     label_on_graph,
 };
+use a2lp_report::{Chapter, Chart, Experiment};
 use anyhow::bail;
 use manifest::{Domain, Manifest, pair};
 use notebook::Notebook;
@@ -73,6 +75,10 @@ impl<'a> Study<'a> {
     fn new(name: &'static str, args: &'a ExperimentArgs) -> anyhow::Result<Self> {
         let study = Study { args, name, manifest: Manifest::read(&args.dir)? };
         study.parameters().check()?;
+        if args.report.as_ref().is_some_and(Option::is_some) {
+            let looks = Looks { report: args.report.clone(), ..Looks::default() };
+            Drawn::new(&looks, std::path::Path::new(""), args.force)?.check()?;
+        }
         Ok(study)
     }
 
@@ -135,20 +141,58 @@ impl<'a> Study<'a> {
         Notebook::open(&folder, settings, cells, self.args.force)
     }
 
-    /// Prints the table and writes the results.
-    fn finish(
-        &self,
-        notebook: &Notebook,
-        title: &str,
-        text: &str,
-        header: &[&str],
-        rows: &[Vec<String>],
-    ) -> anyhow::Result<Outcome> {
-        let written = notebook.finish(header, rows)?;
-        let mut out = std::io::stdout().lock();
-        write!(out, "{title}\n\n{text}\n{written}")?;
+    /// Prints the table and writes the results, and the page if one was asked for.
+    fn finish(&self, notebook: &Notebook, finding: Finding) -> anyhow::Result<Outcome> {
+        let Finding { title, text, header, rows, chart } = finding;
+        let shown = Experiment {
+            title,
+            text,
+            header,
+            rows,
+            chart,
+            command: std::env::args().collect(),
+            settings: notebook.settings().clone(),
+            pictures: Vec::new(),
+        };
+        let mut written = notebook.finish(&shown)?;
+        let said = format!("{}\n\n{}\n", shown.title, shown.text);
+        let looks = Looks { report: self.args.report.clone(), ..Looks::default() };
+        if looks.report.is_some() {
+            let shown = with_pictures(shown, notebook.folder())?;
+            let usual = notebook.folder().join("report.html");
+            // The page in the experiment's own folder belongs to it, like its results.
+            let own = looks.report == Some(None);
+            let drawn = Drawn::new(&looks, &usual, own || self.args.force)?;
+            written += &drawn.draw(&mut [Chapter::Experiment(shown)], self.args.threads)?;
+        }
+        write!(std::io::stdout().lock(), "{said}{written}")?;
         Ok(Outcome::Done)
     }
+}
+
+/// What an experiment found: the tables as text, the rows for a file, and the chart for a page.
+struct Finding {
+    title: String,
+    text: String,
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    chart: Option<Chart>,
+}
+
+/// Bars of `columns` of a table whose first column names the rows.
+fn bar_chart(rows: &[Vec<String>], columns: &[(usize, &str)]) -> Chart {
+    let value = |row: &[String], column: usize| row[column].parse().unwrap_or(0.0);
+    Chart::Bars {
+        series: columns.iter().map(|(_, name)| name.to_string()).collect(),
+        groups: rows
+            .iter()
+            .map(|row| (row[0].clone(), columns.iter().map(|&(column, _)| value(row, column)).collect()))
+            .collect(),
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
 }
 
 /// How often labels were right.

@@ -2,7 +2,9 @@
 //! labels are propagated once more.
 
 use super::manifest::{Domain, pair};
-use super::{Study, Watch, mean_and_error, once, run_pair, sample, shared_graph, truth_of};
+use super::{
+    Finding, Study, Watch, bar_chart, mean_and_error, once, owned, run_pair, sample, shared_graph, truth_of,
+};
 use crate::Outcome;
 use crate::args::NoiseArgs;
 use crate::table::{percent, render};
@@ -44,7 +46,9 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<Outcome> {
         seeds.len()
     );
     let text = render(&["first labels", "accuracy %", "± standard error"], &rows);
-    study.finish(&notebook, &title, &text, &["first_labels", "accuracy", "standard_error"], &rows)
+    let header = owned(&["first_labels", "accuracy", "standard_error"]);
+    let chart = Some(bar_chart(&rows, &[(1, "accuracy %")]));
+    study.finish(&notebook, Finding { title, text, header, rows, chart })
 }
 
 /// Two rounds, the anchors between them from wrong labels; the accuracy of the second.

@@ -3,6 +3,7 @@
 
 use crate::output::write_json;
 use a2lp_data::write_atomically;
+use a2lp_report::Experiment;
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -55,6 +56,11 @@ impl Notebook {
         Ok(Notebook { folder: folder.to_path_buf(), settings, bar, kept, cells })
     }
 
+    /// What the experiment was asked to do.
+    pub(crate) fn settings(&self) -> &Value {
+        &self.settings
+    }
+
     /// Where everything goes.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -92,14 +98,14 @@ impl Notebook {
     }
 
     /// Writes `results.json` and `results.csv` and tells where they are.
-    pub(crate) fn finish(&self, header: &[&str], rows: &[Vec<String>]) -> anyhow::Result<String> {
+    pub(crate) fn finish(&self, shown: &Experiment) -> anyhow::Result<String> {
         self.bar.finish_and_clear();
-        let results = json!({ "settings": self.settings, "cells": *self.cells.borrow() });
+        let results = json!({ "settings": self.settings, "cells": *self.cells.borrow(), "shown": shown });
         write_json(&self.folder.join("results.json"), true, &results)?;
         write_atomically(&self.folder.join("results.csv"), true, |file| {
             let mut csv = csv::Writer::from_writer(file);
-            csv.write_record(header)?;
-            rows.iter().try_for_each(|row| csv.write_record(row))?;
+            csv.write_record(&shown.header)?;
+            shown.rows.iter().try_for_each(|row| csv.write_record(row))?;
             csv.flush()
         })?;
         let kept = match self.kept.get() {

@@ -1,12 +1,13 @@
 //! Every ordered pair of domains (tables 4, 5, 6 and 9): what one would do without a graph, label propagation, A²LP.
 
 use super::manifest::pair;
-use super::{Accuracy, Study, run_pair, sample, truth_of};
+use super::{Accuracy, Finding, Study, run_pair, sample, truth_of};
 use crate::Outcome;
 use crate::args::ExperimentArgs;
 use crate::experiment::paper;
 use crate::table::{percent, render};
 use a2lp::{SourceNodes, baselines};
+use a2lp_report::Chart;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -82,9 +83,15 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     }
     text += &class_table(&results);
     let (header, rows) = csv_rows(&results);
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let title = format!("{}: {} pairs of domains", study.manifest.name, results.len());
-    study.finish(&notebook, &title, &text, &header, &rows)
+    let chart = Some(Chart::Bars {
+        series: METHODS[..4].iter().map(|method| method.to_string()).collect(),
+        groups: results
+            .iter()
+            .map(|(pair, of)| (pair.clone(), of[..4].iter().map(|a| 100.0 * a.overall).collect()))
+            .collect(),
+    });
+    study.finish(&notebook, Finding { title, text, header, rows, chart })
 }
 
 /// The mean of each method over the seeds.

@@ -1,10 +1,11 @@
 //! Round by round (figure 4): accuracy and PoW when the unlabelled items come from the same domain (SSL) and from another
 //! (UDA).
 
-use super::{Study, run_pair, sample};
+use super::{Finding, Study, owned, run_pair, sample};
 use crate::Outcome;
 use crate::args::ExperimentArgs;
 use crate::table::{percent, render};
+use a2lp_report::Chart;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -88,7 +89,20 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     }
     let header =
         ["setting", "round", "accuracy", "mean_class_accuracy", "pow", "changed", "anchors", "unreached"];
-    study.finish(&notebook, &format!("{}: round by round", study.manifest.name), &text, &header, &rows)
+    let title = format!("{}: round by round", study.manifest.name);
+    study.finish(&notebook, Finding { title, text, header: owned(&header), chart: Some(curves(&rows)), rows })
+}
+
+/// Accuracy and PoW of both settings over the rounds.
+fn curves(rows: &[Vec<String>]) -> Chart {
+    let of = |setting: &str, column: usize| {
+        let rows = rows.iter().filter(|row| row[0] == setting);
+        let number = |text: &String| text.parse().unwrap_or(0.0);
+        rows.map(|row| (number(&row[1]), number(&row[column]))).collect()
+    };
+    let series = [("SSL", "accuracy", 2), ("UDA", "accuracy", 2), ("SSL", "PoW", 4), ("UDA", "PoW", 4)];
+    let series = series.map(|(setting, what, column)| (format!("{setting} {what} %"), of(setting, column)));
+    Chart::Lines { x: "round".into(), series: series.into() }
 }
 
 /// The first round after which every further round changed nothing.

@@ -1,6 +1,6 @@
 //! What the parts cost (table 8): exact search against NN-Descent, dense solver against conjugate gradients.
 
-use super::{Study, run_pair, sample};
+use super::{Finding, Study, owned, run_pair, sample};
 use crate::Outcome;
 use crate::args::ExperimentArgs;
 use crate::table::{percent, render};
@@ -47,5 +47,6 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     let header = ["search", "solver", "neighbours s", "recall", "all solves s", "accuracy %"];
     let csv = ["search", "solver", "neighbours_secs", "recall", "solve_secs", "accuracy"];
     let title = format!("{}, {source}→{target}: what the parts cost", study.manifest.name);
-    study.finish(&notebook, &title, &render(&header, &rows), &csv, &rows)
+    let text = render(&header, &rows);
+    study.finish(&notebook, Finding { title, text, header: owned(&csv), rows, chart: None })
 }

@@ -24,11 +24,11 @@ use crate::features::FeatureMatrix;
 use crate::kernels::Chain;
 use crate::observer::Observer;
 use crate::parameters::{GraphMethod, Similarity};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How the neighbours were found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GraphReport {
     /// The search that was used; never `Auto`.
     pub method: GraphMethod,

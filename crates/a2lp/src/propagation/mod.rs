@@ -10,7 +10,7 @@ use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::labels::ClassId;
 use crate::parameters::{CheckedParameters, LabelWeight, Solver};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Propagated scores F: one row per node, one column per class, and how exact they are.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl<'a> LabelMatrix<'a> {
 }
 
 /// How a solve went.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Solve {
     /// Iterations of conjugate gradients, refinement included; 0 for the dense solver.
     pub iterations: usize,

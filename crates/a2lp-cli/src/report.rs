@@ -1,0 +1,249 @@
+//! `a2lp report`: finished runs as a page to look at, and its charts as files.
+
+use crate::Outcome;
+use crate::args::{Looks, MapArg, MoreLooks, ReportArgs};
+use crate::output::{record_path, trace_path};
+use crate::progress::{Onlooker, counting_bar};
+use a2lp::FeatureMatrix;
+use a2lp_data::{FeatureFile, read_pictures, write_atomically};
+use a2lp_report::record::Inputs;
+use a2lp_report::{Chapter, Experiment, Run, Trace, figures, lay_out, page};
+use anyhow::{Context, bail};
+use base64::Engine;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Items of the list that get a thumbnail.
+const THUMBNAILS: usize = 200;
+/// Pixels a side of a thumbnail.
+const THUMBNAIL_SIDE: usize = 64;
+
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
+    let drawn = Drawn { page: Some(args.out.clone()), looks: args.looks.clone(), force: args.force };
+    drawn.check()?;
+    let mut chapters = args.runs.iter().map(|run| read_chapter(run)).collect::<anyhow::Result<Vec<_>>>()?;
+    let told = drawn.draw(&mut chapters, args.threads)?;
+    std::io::stdout().write_all(told.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// The pictures asked for, and where they go.
+pub(crate) struct Drawn {
+    page: Option<PathBuf>,
+    looks: MoreLooks,
+    force: bool,
+}
+
+impl Drawn {
+    /// What `--report` and its companions ask for; the page goes to `usual` unless a file is named.
+    pub(crate) fn new(looks: &Looks, usual: &Path, force: bool) -> anyhow::Result<Self> {
+        let page = looks.report.as_ref().map(|file| file.clone().unwrap_or_else(|| usual.to_path_buf()));
+        if page.is_none() && looks.more.figures.is_none() && looks.more.map.is_some() {
+            bail!("--map is for the page and the figures; add --report or --figures DIR");
+        }
+        Ok(Drawn { page, looks: looks.more.clone(), force })
+    }
+
+    /// Refuses before any work when a file is in the way.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if let Some(page) = &self.page {
+            if page.exists() && !self.force {
+                bail!("{} exists already; pass --force to replace it", page.display());
+            }
+            let folder = page.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if !folder.is_dir() {
+                bail!("{}: no such folder; make it first", folder.display());
+            }
+        }
+        let figures = self.looks.figures.as_deref();
+        if let Some(folder) = figures.filter(|folder| !self.force && folder.exists())
+            && !std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+        {
+            bail!("{} is not an empty folder; pass --force to draw into it all the same", folder.display());
+        }
+        Ok(())
+    }
+
+    /// Draws all that was asked for and tells where it is.
+    pub(crate) fn draw(&self, chapters: &mut [Chapter], threads: usize) -> anyhow::Result<String> {
+        if self.page.is_none() && self.looks.figures.is_none() {
+            return Ok(String::new());
+        }
+        if self.looks.map == Some(MapArg::Tsne) {
+            for chapter in chapters.iter_mut() {
+                if let Chapter::Run(run) = chapter {
+                    by_tsne(run, threads)?;
+                }
+            }
+        }
+        let mut told = String::new();
+        if let Some(file) = &self.page {
+            let html = page(chapters);
+            write_atomically(file, self.force, |out| out.write_all(html.as_bytes()))?;
+            told += &format!("page in {} (open it in a browser)\n", file.display());
+        }
+        if let Some(folder) = &self.looks.figures {
+            let count = draw_figures(chapters, folder, self.force)?;
+            told += &format!("{count} figures in {}, each as SVG and PNG\n", folder.display());
+        }
+        Ok(told)
+    }
+}
+
+fn draw_figures(chapters: &[Chapter], folder: &Path, force: bool) -> anyhow::Result<usize> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let mut count = 0;
+    for (at, chapter) in chapters.iter().enumerate() {
+        for figure in figures(chapter) {
+            let name =
+                if chapters.len() > 1 { format!("{}-{}", at + 1, figure.name) } else { figure.name.clone() };
+            let png = figure.png()?;
+            write_atomically(&folder.join(format!("{name}.svg")), force, |out| {
+                out.write_all(figure.svg.as_bytes())
+            })?;
+            write_atomically(&folder.join(format!("{name}.png")), force, |out| out.write_all(&png))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Reads what a run or an experiment left behind.
+fn read_chapter(path: &Path) -> anyhow::Result<Chapter> {
+    if path.is_dir() {
+        let results = path.join("results.json");
+        if results.exists() {
+            return read_experiment(path, &results).map(Chapter::Experiment);
+        }
+        let labels = path.join("labels.csv");
+        if record_path(&labels).exists() {
+            return read_run(&labels).map(Chapter::Run);
+        }
+        bail!(
+            "{}: neither an experiment (results.json) nor a demo (labels.csv.run.json) is in it",
+            path.display()
+        );
+    }
+    // The record or the trace may be named as well.
+    let name = path.to_string_lossy();
+    let labels = name.strip_suffix(".run.json").or(name.strip_suffix(".trace.json")).map_or(path, Path::new);
+    read_run(labels).map(Chapter::Run)
+}
+
+fn read_run(labels: &Path) -> anyhow::Result<Run> {
+    let path = record_path(labels);
+    if !path.exists() {
+        bail!("{}: no such file; `a2lp label` writes it beside the labels", path.display());
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let record: a2lp_report::RunRecord = serde_json::from_str(&text)
+        .with_context(|| format!("{}: not a run record of this version", path.display()))?;
+    let path = trace_path(labels);
+    let trace = if path.exists() {
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let trace: Trace = serde_json::from_str(&text)
+            .with_context(|| format!("{}: not a trace of this version", path.display()))?;
+        trace.check().map_err(|wrong| anyhow::anyhow!("{}: damaged: {wrong}", path.display()))?;
+        if trace.map.target_items != record.summary.items {
+            bail!("{} and {} are from different runs", path.display(), record_path(labels).display());
+        }
+        Some(trace)
+    } else {
+        eprintln!("note: {} is missing, so the page has no map and no items", path.display());
+        None
+    };
+    let title = title(labels, record.inputs.as_ref());
+    Ok(Run { title, record, trace })
+}
+
+/// What to call a run: the files' names without their endings.
+pub(crate) fn title(labels: &Path, inputs: Option<&Inputs>) -> String {
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = labels.file_name().unwrap_or_default().to_string_lossy();
+    match inputs {
+        Some(inputs) => format!("{name}: {} from {}", stem(&inputs.target.path), stem(&inputs.source.path)),
+        None => name.into_owned(),
+    }
+}
+
+fn read_experiment(folder: &Path, results: &Path) -> anyhow::Result<Experiment> {
+    #[derive(serde::Deserialize)]
+    struct Results {
+        shown: Experiment,
+    }
+    let text = std::fs::read_to_string(results).with_context(|| results.display().to_string())?;
+    let results: Results = serde_json::from_str(&text).with_context(|| {
+        format!("{}: not the results of an experiment of this version", results.display())
+    })?;
+    with_pictures(results.shown, folder)
+}
+
+/// Adds the pictures that an experiment drew into its folder.
+pub(crate) fn with_pictures(mut experiment: Experiment, folder: &Path) -> anyhow::Result<Experiment> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "png"))
+        .collect();
+    files.sort_unstable();
+    for file in files {
+        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        experiment.pictures.push((name, base64::engine::general_purpose::STANDARD.encode(bytes)));
+    }
+    Ok(experiment)
+}
+
+/// Lays the map of a run out by t-SNE, from the features it was made of.
+fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
+    let (Some(trace), Some(inputs)) = (&mut run.trace, &run.record.inputs) else { return Ok(()) };
+    let map = &mut trace.map;
+    let mut values = Vec::new();
+    let mut columns = 0;
+    for (input, rows) in
+        [(&inputs.source, &map.rows[..map.source_points]), (&inputs.target, &map.rows[map.source_points..])]
+    {
+        let file = FeatureFile::open(&input.path).context("t-SNE needs the features of the run")?;
+        if (file.rows(), file.columns()) != (input.rows, input.columns) {
+            bail!(
+                "{} has {} × {} values now, {} × {} when the run was made; t-SNE needs the features of the run",
+                input.path.display(),
+                file.rows(),
+                file.columns(),
+                input.rows,
+                input.columns
+            );
+        }
+        columns = file.columns();
+        let features = file.read()?;
+        if let Some(row) = rows.iter().find(|&&row| row as usize >= features.rows()) {
+            bail!("the trace names row {row} of {}, which has no such row", input.path.display());
+        }
+        rows.iter().for_each(|&row| values.extend_from_slice(features.row(row as usize)));
+    }
+    let features = FeatureMatrix::new(map.rows.len(), columns, values)?;
+    let bar = counting_bar("laying out the map [{bar:32}] {percent:>3} %  {eta} left");
+    lay_out(map, features, threads, &Onlooker::new(None, None), &|done, total| {
+        bar(done, total);
+        if crate::interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(())
+}
+
+/// Gives the items of a trace thumbnails, where the target file holds images.
+pub(crate) fn add_thumbnails(trace: &mut Trace, target: &Path) -> anyhow::Result<()> {
+    let items = &mut trace.least_certain;
+    let shown = items.len().min(THUMBNAILS);
+    let rows: Vec<usize> = items[..shown].iter().map(|item| item.row).collect();
+    let Some(pictures) = read_pictures(target, &rows)? else { return Ok(()) };
+    for (item, picture) in items.iter_mut().zip(pictures) {
+        let small = picture.shrunk(THUMBNAIL_SIDE);
+        let colour = if small.channels == 3 { png::ColorType::Rgb } else { png::ColorType::Grayscale };
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, small.width as u32, small.height as u32);
+        encoder.set_color(colour);
+        encoder.write_header()?.write_image_data(&small.pixels)?;
+        item.thumbnail = Some(base64::engine::general_purpose::STANDARD.encode(bytes));
+    }
+    Ok(())
+}

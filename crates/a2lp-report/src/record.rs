@@ -1,0 +1,181 @@
+//! The run record: what was run, on what, what came of it. Enough to run it again and to compare.
+
+use a2lp::evaluation::{RoundScore, Score};
+use a2lp::{CheckedParameters, GraphReport, Labelling, Round, Solver, Status, Warning};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything about one run but the items themselves.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The version that ran.
+    pub a2lp: String,
+    /// The command line, word by word; empty when there was none.
+    pub command: Vec<String>,
+    /// When it finished, in seconds since 1970.
+    pub finished_unix_secs: u64,
+    /// The files it read; `None` when the data never were files.
+    pub inputs: Option<Inputs>,
+    /// Every parameter by name.
+    pub settings: Map<String, Value>,
+    /// What came of it.
+    pub summary: Summary,
+    /// How right it was, where the truth is known.
+    pub evaluation: Option<Evaluation>,
+    /// How neighbours were found.
+    pub graph: Option<GraphReport>,
+    /// Round by round.
+    pub rounds: Vec<Round>,
+    /// Where the time went.
+    pub timings: Timings,
+    /// Where the memory went.
+    pub memory: Memory,
+}
+
+/// Bytes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Memory {
+    /// What the plan said before the run.
+    pub planned_bytes: u64,
+    /// Most that the process held; only where the system tells.
+    pub peak_bytes: Option<u64>,
+}
+
+/// The files of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inputs {
+    /// Features of the source.
+    pub source: Input,
+    /// Labels of the source.
+    pub source_labels: PathBuf,
+    /// Features of the target.
+    pub target: Input,
+}
+
+/// A file of features.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Input {
+    /// Where it was.
+    pub path: PathBuf,
+    /// Items in it.
+    pub rows: usize,
+    /// Features per item.
+    pub columns: usize,
+    /// The type of its numbers.
+    pub element_type: String,
+}
+
+/// The parameters of a run as they go into its record.
+pub fn settings(parameters: &CheckedParameters, max_unreached: f64) -> Map<String, Value> {
+    #[derive(Serialize)]
+    struct Settings<'a> {
+        #[serde(flatten)]
+        parameters: &'a CheckedParameters,
+        resolved_solver: Solver,
+        max_unreached: f64,
+        threads: usize,
+    }
+    let settings = Settings {
+        parameters,
+        resolved_solver: parameters.resolved_solver(),
+        max_unreached,
+        threads: parameters.threads(),
+    };
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(settings)) => settings,
+        _ => Map::new(),
+    }
+}
+
+/// A run in a few numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Where the labels went.
+    pub out: PathBuf,
+    /// Target items.
+    pub items: usize,
+    /// Those with a label to rely on.
+    pub labelled: usize,
+    /// Those below the confidence asked for.
+    pub low_confidence: usize,
+    /// Those whose scores are within the solver's error.
+    pub weak: usize,
+    /// Those that no label reaches.
+    pub unreached: usize,
+    /// Mean confidence over all items.
+    pub mean_confidence: f64,
+    /// Did the solver converge in every round?
+    pub converged: bool,
+    /// Rounds that were run.
+    pub rounds: usize,
+    /// Items per predicted class.
+    pub class_counts: BTreeMap<String, usize>,
+    /// Share labelled correctly, where the truth is known.
+    pub accuracy: Option<f64>,
+    /// Mean of the classes' shares.
+    pub mean_class_accuracy: Option<f64>,
+    /// What to look at.
+    pub warnings: Vec<WarningLine>,
+}
+
+/// A warning in words and in numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WarningLine {
+    /// In words.
+    pub message: String,
+    /// In numbers.
+    #[serde(flatten)]
+    pub detail: Warning,
+}
+
+/// A run against the truth.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// After the last round.
+    #[serde(flatten)]
+    pub score: Score,
+    /// After every round.
+    pub rounds: Vec<RoundScore>,
+}
+
+/// Seconds.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Timings {
+    /// Reading files.
+    pub read_secs: f64,
+    /// Finding neighbours.
+    pub neighbours_secs: f64,
+    /// All rounds.
+    pub rounds_secs: f64,
+    /// Everything.
+    pub total_secs: f64,
+}
+
+impl Summary {
+    /// The summary of a run whose labels went to `out`.
+    pub fn new(out: &Path, labelling: &Labelling, score: Option<&Score>) -> Self {
+        let pseudo = &labelling.pseudo_labels;
+        let counts = pseudo.class_counts();
+        Summary {
+            out: out.to_path_buf(),
+            items: pseudo.len(),
+            labelled: pseudo.count(Status::Labelled),
+            low_confidence: pseudo.count(Status::LowConfidence),
+            weak: pseudo.count(Status::Weak),
+            unreached: pseudo.count(Status::Unreached),
+            mean_confidence: labelling.rounds.last().map_or(0.0, |round| round.mean_confidence),
+            converged: labelling.converged(),
+            rounds: labelling.rounds.len(),
+            class_counts: labelling.classes.names().iter().cloned().zip(counts).collect(),
+            accuracy: score.map(|s| s.accuracy),
+            mean_class_accuracy: score.map(|s| s.mean_class_accuracy),
+            warnings: labelling
+                .warnings()
+                .into_iter()
+                .map(|detail| WarningLine { message: detail.to_string(), detail })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A run in words: what came of it, how sure that is, and where to look.
+
+use crate::Run;
+use crate::svg::{count, percent};
+use crate::trace::NO_CLASS;
+use std::cmp::Reverse;
+
+/// Sentences for the head of the page, the most important first.
+pub(crate) fn summary(run: &Run) -> Vec<String> {
+    let summary = &run.record.summary;
+    let mut sentences = vec![counts(run)];
+    if let Some(evaluation) = &run.record.evaluation {
+        let score = &evaluation.score;
+        let mut text = format!(
+            "{} of the items are labelled correctly, {} on average over the classes.",
+            percent(score.accuracy),
+            percent(score.mean_class_accuracy)
+        );
+        if let Some(first) = evaluation.rounds.first().filter(|_| evaluation.rounds.len() > 1) {
+            let gain = 100.0 * (score.accuracy - first.accuracy);
+            let word = if gain >= 0.05 {
+                format!("the anchors gained {gain:.1} points")
+            } else if gain <= -0.05 {
+                format!("the anchors lost {:.1} points", -gain)
+            } else {
+                "the anchors changed nothing in sum".into()
+            };
+            text += &format!(" Plain label propagation had {}; {word}.", percent(first.accuracy));
+        }
+        sentences.push(text);
+    }
+    if let Some(trace) = &run.trace {
+        let bins = &trace.confidence;
+        let share_from = |from: f64| {
+            let first = (from * bins.len() as f64).round() as usize;
+            bins[first..].iter().map(|bin| bin.items).sum::<usize>()
+        };
+        let (sure, unsure) = (share_from(0.9), summary.items - share_from(0.5));
+        sentences.push(format!(
+            "Mean confidence is {:.2}; {} items ({}) are at 0.9 or more, {} ({}) below 0.5.",
+            summary.mean_confidence,
+            count(sure),
+            share(sure, summary.items),
+            count(unsure),
+            share(unsure, summary.items)
+        ));
+        if summary.rounds > 1 {
+            sentences.push(format!(
+                "The anchors changed the label of {} items ({}) that plain label propagation would have given.",
+                count(trace.overturned),
+                share(trace.overturned, summary.items)
+            ));
+        }
+        sentences.extend(look_at(run));
+    }
+    sentences.push(settled(run));
+    sentences
+}
+
+fn share(part: usize, of: usize) -> String {
+    percent(part as f64 / of.max(1) as f64)
+}
+
+fn counts(run: &Run) -> String {
+    let summary = &run.record.summary;
+    let mut parts = Vec::new();
+    for (number, what) in [
+        (summary.low_confidence, "are below the confidence asked for"),
+        (summary.weak, "are so far from any label that their scores mean little"),
+        (summary.unreached, "have no path to any label and got none"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{} {what}", count(number)));
+        }
+    }
+    if parts.is_empty() {
+        return format!("All {} target items got a label.", count(summary.items));
+    }
+    format!(
+        "{} of {} target items got a label to rely on; {}.",
+        count(summary.labelled),
+        count(summary.items),
+        parts.join(", ")
+    )
+}
+
+/// The class to look at first, and the mistake made most often.
+fn look_at(run: &Run) -> Vec<String> {
+    let Some(trace) = &run.trace else { return Vec::new() };
+    let mut sentences = Vec::new();
+    let predicted = (0..trace.target_counts.len()).filter(|&class| trace.target_counts[class] > 0);
+    let shakiest = predicted.min_by(|&a, &b| trace.class_confidence[a].total_cmp(&trace.class_confidence[b]));
+    if let Some(class) = shakiest.filter(|_| trace.target_counts.len() > 1) {
+        sentences.push(format!(
+            "Look first at “{}”: its {} items are the least certain, with a confidence of {:.2} on average.",
+            trace.classes[class],
+            count(trace.target_counts[class]),
+            trace.class_confidence[class]
+        ));
+    }
+    if let Some(truth) = &trace.truth {
+        let mistakes =
+            truth.confusion.iter().filter(|(truth, label, _)| truth != label && *label != NO_CLASS);
+        if let Some((of, to, items)) =
+            mistakes.max_by_key(|mistake| (mistake.2, Reverse((mistake.0, mistake.1))))
+        {
+            sentences.push(format!(
+                "Most often “{}” is taken for “{}”: {}.",
+                trace.classes[usize::from(*of)],
+                trace.classes[usize::from(*to)],
+                if *items == 1 { "once".into() } else { format!("{} times", count(*items)) }
+            ));
+        }
+    }
+    sentences
+}
+
+fn settled(run: &Run) -> String {
+    let rounds = &run.record.rounds;
+    let last_change = rounds.iter().rev().find(|round| round.changed > 0);
+    match (rounds.len(), last_change) {
+        (0 | 1, _) => "One round was run: plain label propagation, without anchors.".into(),
+        (_, None) => "No label changed after the first round.".into(),
+        (all, Some(round)) if round.round == all => {
+            format!("{} labels still changed in the last of {all} rounds.", count(round.changed))
+        }
+        (all, Some(round)) => format!("No label changed after round {} of {all}.", round.round),
+    }
+}
