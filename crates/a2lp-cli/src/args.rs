@@ -358,7 +358,7 @@ pub(crate) enum ExperimentCommand {
     Noise(NoiseArgs),
     /// Entropy weights against uniform ones (table 3)
     Weights(ExperimentArgs),
-    /// All source rows against class centres (table 2)
+    /// All source rows against class centres and against clusters of each class (table 2)
     Variant(ExperimentArgs),
     /// Exact search and NN-Descent, dense solver and conjugate gradients (table 8)
     Timing(ExperimentArgs),
@@ -456,6 +456,9 @@ pub(crate) struct NoiseArgs {
     /// Shares of wrong labels
     #[arg(long, value_delimiter = ',', default_value = "0,0.1,0.3,0.5,0.6,0.7,0.8,1.0")]
     pub(crate) levels: Vec<f64>,
+    /// Weights of the items in the anchors: those of the propagated labels, as the authors' code has it, or all one
+    #[arg(long, default_value = "entropy", value_parser = parser(&[("entropy", AnchorWeights::Entropy), ("one", AnchorWeights::Uniform)]))]
+    pub(crate) noise_weights: AnchorWeights,
 }
 
 fn positive(text: &str) -> Result<usize, String> {

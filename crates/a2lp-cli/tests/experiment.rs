@@ -205,3 +205,72 @@ fn office_caltech10_averages_agree_with_the_reference() {
         assert!((ours - theirs).abs() < 0.1, "{variant}: {ours} against {theirs}");
     }
 }
+
+/// A folder `set` whose numbers are whole, so that every machine computes the same: three classes of 24 rows, the second
+/// domain turned towards one axis.
+fn whole_numbers() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("set")).unwrap();
+    for (name, turn) in [("first.csv", 0), ("second.csv", 7)] {
+        let mut csv = String::from("a,b,c,d,e,label\n");
+        for item in 0..72 {
+            let class = item % 3;
+            let value = |column: usize| {
+                let noise = (item * 31 + column * 17 + turn * 13) * 2654435761 % 4294967296 / 330382099;
+                noise + if column == class { 12 } else { 0 } + if column == 3 { turn } else { 0 }
+            };
+            let row: Vec<String> = (0..5).map(|column| value(column).to_string()).collect();
+            csv += &format!("{},{}\n", row.join(","), ["ant", "bee", "cow"][class]);
+        }
+        fs::write(dir.path().join("set").join(name), csv).unwrap();
+    }
+    good(dir.path(), "experiment init set");
+    dir
+}
+
+/// Tables as printed, word for word. `A2LP_UPDATE_SNAPSHOTS=1 cargo test` writes them anew.
+#[test]
+fn tables_are_those_of_the_snapshots() {
+    let dir = whole_numbers();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    for (experiment, options) in [
+        ("pairs", "--neighbours 5"),
+        ("rounds", "--neighbours 5 --rounds 4"),
+        ("similarity", "--k-list 3,6,all --rounds 3 --gauss-sigma2 50"),
+        ("alpha", "--alphas 0.25,0.5,0.75,2 --neighbours 5 --rounds 3"),
+        ("noise", "--levels 0,0.5,1 --seeds 0,1,2 --neighbours 5"),
+        ("weights", "--neighbours 5"),
+        ("variant", "--neighbours 5"),
+        ("affinity", "--neighbours 5 --rounds 3"),
+    ] {
+        let printed = good(dir.path(), &format!("experiment {experiment} set --out {experiment} {options}"));
+        let file = folder.join(format!("{experiment}.txt"));
+        if std::env::var_os("A2LP_UPDATE_SNAPSHOTS").is_some() {
+            fs::write(&file, &printed).unwrap();
+        }
+        let golden = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        assert_eq!(printed, golden, "{experiment} prints another table than {}", file.display());
+    }
+}
+
+#[test]
+fn an_experiment_can_be_looked_at() {
+    let dir = whole_numbers();
+    let text = good(dir.path(), "experiment rounds set --out r --neighbours 5 --report");
+    assert!(text.contains("page in r/report.html"), "{text}");
+    let page = fs::read_to_string(dir.path().join("r/report.html")).unwrap();
+    for part in ["round by round", "UDA accuracy %", "SSL PoW %", "experiment rounds set --out r"] {
+        assert!(page.contains(part), "{part}");
+    }
+    // The same from the folder, later, and several in one.
+    good(dir.path(), "experiment affinity set --out a --neighbours 5");
+    good(dir.path(), "report r a --out both.html --figures figures");
+    let both = fs::read_to_string(dir.path().join("both.html")).unwrap();
+    assert!(
+        both.contains("data:image/png;base64,")
+            && both.contains("uda-anchors")
+            && both.contains("UDA accuracy %")
+    );
+    assert!(fs::read(dir.path().join("figures/1-chart.png")).unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(a2lp(dir.path(), "report r --out both.html").status.code(), Some(2));
+}

@@ -1,6 +1,6 @@
 //! Every chart of a run. The same functions draw for the page and for paper.
 
-use crate::svg::{Anchor, Axes, Drawing, Ink, class_colour, count, escape, percent, shorten};
+use crate::svg::{Anchor, Axes, Drawing, Ink, LEFT, class_colour, count, escape, percent, shorten};
 use crate::trace::{AffinityPicture, CalibrationBin, MapKind, NO_CLASS};
 use crate::{Chart, Run};
 use base64::Engine;
@@ -83,7 +83,7 @@ fn lines(
     }
     let key: Vec<(String, String)> =
         lines.iter().enumerate().map(|(at, line)| (line.name.clone(), ink.line(at).to_string())).collect();
-    drawing.key(52.0, 18.0, &key);
+    drawing.key(LEFT, 18.0, &key);
     drawing.finish(x_name)
 }
 
@@ -147,12 +147,16 @@ fn bars<'a>(ink: &'a Ink, groups: &[(String, Vec<Bar<'_>>)], key: &[(String, Str
     for (at, (name, bars)) in groups.iter().enumerate() {
         let top = 32.0 + step * at as f64;
         let middle = top + thickness * in_group / 2.0 + 4.0;
+        let in_words = bars.iter().filter(|bar| bar.words.is_some()).count();
         drawing.text(left - 6.0, middle, Anchor::End, ink.text, &shorten(name, 20));
         for (line, bar) in bars.iter().enumerate() {
             let (y, width) = (top + line as f64 * thickness, full * bar.value / most);
             drawing.bar(left, y, width, thickness - 1.0, bar.colour, &bar.tip);
             if let Some(words) = &bar.words {
-                drawing.text(left + width + 5.0, y + thickness / 2.0 + 3.5, Anchor::Start, ink.muted, words);
+                // A single number stands clear of all bars of its group, each of several behind its own.
+                let longest = bars.iter().map(|bar| full * bar.value / most).fold(0.0, f64::max);
+                let end = if in_words == 1 { longest } else { width };
+                drawing.text(left + end + 5.0, y + thickness / 2.0 + 3.5, Anchor::Start, ink.muted, words);
             }
         }
     }
@@ -166,7 +170,12 @@ fn accuracy_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
         name: name.into(),
         points: rounds.iter().map(|r| (r.round as f64, value(r))).collect(),
     };
-    let both = [of("accuracy", |r| r.accuracy), of("mean over classes", |r| r.mean_class_accuracy)];
+    let mut both = vec![of("accuracy", |r| r.accuracy), of("mean over classes", |r| r.mean_class_accuracy)];
+    if rounds.iter().all(|r| (r.accuracy - r.mean_class_accuracy).abs() < 5e-4) {
+        // One line over the other would hide it.
+        both.truncate(1);
+        both[0].name = "accuracy, also on average over the classes".into();
+    }
     Some(Figure {
         name: "accuracy",
         title: "Accuracy round by round",
@@ -234,9 +243,9 @@ fn confidence(run: &Run, ink: &Ink) -> Option<Figure> {
         }
     }
     if with_truth {
-        drawing.key(52.0, 18.0, &[("right".into(), ink.good.into()), ("wrong".into(), ink.bad.into())]);
+        drawing.key(LEFT, 18.0, &[("right".into(), ink.good.into()), ("wrong".into(), ink.bad.into())]);
     } else {
-        drawing.key(52.0, 18.0, &[("target items".into(), ink.accent.into())]);
+        drawing.key(LEFT, 18.0, &[("target items".into(), ink.accent.into())]);
     }
     let caption =
         "1 − entropy/ln K: 1 is one class only, 0 all classes alike. Good for sorting, not a probability.";
@@ -266,9 +275,11 @@ fn calibration(run: &Run, ink: &Ink) -> Option<Figure> {
     axes.draw_x(&mut drawing, &[0.0, 0.25, 0.5, 0.75, 1.0], |v| format!("{v}"), "probability of the label");
     drawing.line((axes.x(0.0), axes.y(0.0)), (axes.x(1.0), axes.y(1.0)), ink.muted, true);
     let filled = || bins.iter().filter(|bin| bin.items > 0);
-    let places: Vec<(f64, f64)> =
-        filled().map(|bin| (axes.x(bin.probability), axes.y(bin.correct))).collect();
-    drawing.path(&places, ink.accent);
+    let place = |bin: &CalibrationBin| (axes.x(bin.probability), axes.y(bin.correct));
+    let places: Vec<(f64, f64)> = filled().map(place).collect();
+    // A handful of items is no trend.
+    let trend: Vec<(f64, f64)> = filled().filter(|bin| bin.items >= 5).map(place).collect();
+    drawing.path(&trend, ink.accent);
     for (bin, &(x, y)) in filled().zip(&places) {
         let radius = 3.0 + 7.0 * (bin.items as f64 / total).sqrt();
         let tip = format!(
@@ -280,7 +291,7 @@ fn calibration(run: &Run, ink: &Ink) -> Option<Figure> {
         drawing.dot(x, y, radius, ink.accent, &tip);
     }
     drawing.key(
-        52.0,
+        LEFT,
         18.0,
         &[("share labelled correctly".into(), ink.accent.into()), ("calibrated".into(), ink.muted.into())],
     );
@@ -371,12 +382,11 @@ fn confusion(run: &Run, ink: &Ink) -> Option<Figure> {
     };
     let longest =
         |classes: &[u16]| classes.iter().map(|&c| name(c).chars().count()).max().unwrap_or(1).min(16) as f64;
-    let (left, top) = (24.0 + 6.6 * longest(&rows), 24.0 + 5.0 * longest(&columns));
+    let (left, top) = (24.0 + 6.6 * longest(&rows), 40.0 + 5.0 * longest(&columns));
     let side = ((520.0 - left - 8.0) / columns.len().max(1) as f64).clamp(9.0, 40.0);
     let (width, height) = (left + side * columns.len() as f64 + 8.0, top + side * rows.len() as f64 + 8.0);
     let mut drawing = Drawing::new(ink, width.max(300.0), height);
-    drawing.text(left, 14.0, Anchor::Start, ink.muted, "predicted →");
-    drawing.text(4.0, top - 6.0, Anchor::Start, ink.muted, "true ↓");
+    drawing.text(4.0, 14.0, Anchor::Start, ink.muted, "rows: true class, columns: predicted");
     for (at, &class) in columns.iter().enumerate() {
         let (x, y) = (left + side * (at as f64 + 0.5) + 4.0, top - 4.0);
         drawing.raw(&format!(
@@ -439,7 +449,7 @@ fn degrees(run: &Run, ink: &Ink) -> Option<Figure> {
         let tip = format!("{} nodes with {range} neighbours", count(nodes));
         drawing.bar(left, top, width, axes.y(0.0) - top, ink.accent, &tip);
     }
-    drawing.key(52.0, 18.0, &[("nodes of the graph".into(), ink.accent.into())]);
+    drawing.key(LEFT, 18.0, &[("nodes of the graph".into(), ink.accent.into())]);
     let caption = format!(
         "Half of the nodes have {} neighbours or fewer, the most joined one has {}. A long tail means hubs: items near everything.",
         count(graph.median_degree),
@@ -487,12 +497,12 @@ fn affinity(run: &Run, ink: &Ink) -> Option<Figure> {
         300.0,
         Anchor::Start,
         ink.muted,
-        "rows: labelled nodes by class    columns: target items by class",
+        "rows: labelled nodes by class · columns: target items by class",
     );
     let order = if last.by_truth { "true" } else { "predicted" };
     let caption = format!(
-        "Weight of the edges between labelled and target nodes; target items ordered by {order} class. Dark blocks on \
-         the diagonal are edges within a class."
+        "Weight of the edges between labelled and target nodes, target items ordered by {order} class; anchors have a scale \
+         of their own. Dark blocks on the diagonal are edges within a class."
     );
     Some(figure("affinity", "Who is joined to whom", caption, drawing))
 }
@@ -579,8 +589,21 @@ pub(crate) fn map(run: &Run, ink: &Ink) -> Option<Figure> {
         let more = trace.source_counts.len() - shown;
         drawing.text(side + 28.0, below, Anchor::Start, ink.muted, &format!("and {more} more"));
     }
-    for (line, text) in ["□ source   ● target", "◆ newest anchors"].iter().enumerate() {
-        drawing.text(side + 12.0, below + 24.0 + 17.0 * line as f64, Anchor::Start, ink.muted, text);
+    let marks = [
+        ("source", "M0 0h7v7h-7z"),
+        ("target", "M3.5 0a3.5 3.5 0 1 0 .01 0z"),
+        ("newest anchors", "M3.5 -1l4.5 4.5l-4.5 4.5l-4.5 -4.5z"),
+    ];
+    for (line, (name, path)) in marks.iter().enumerate() {
+        let y = below + 24.0 + 17.0 * line as f64;
+        let fill = if line == 0 { "none" } else { ink.muted };
+        drawing.raw(&format!(
+            r#"<path transform="translate({:.1} {:.1})" d="{path}" style="fill:{fill};stroke:{}"/>"#,
+            side + 13.5,
+            y - 7.5,
+            ink.muted
+        ));
+        drawing.text(side + 28.0, y, Anchor::Start, ink.muted, name);
     }
     Some(figure("map", "The items in two dimensions", map_caption(run)?, drawing))
 }

@@ -189,6 +189,9 @@ impl<'a> Drawing<'a> {
     }
 }
 
+/// Where charts begin, right of the numbers of their y axis.
+pub(crate) const LEFT: f64 = 60.0;
+
 /// A rectangle with a scale along each side.
 pub(crate) struct Axes {
     left: f64,
@@ -204,7 +207,7 @@ impl Axes {
     pub(crate) fn new(drawing: &Drawing<'_>, x: (f64, f64), y: (f64, f64)) -> Self {
         let widen = |(low, high): (f64, f64)| if high > low { (low, high) } else { (low - 0.5, low + 0.5) };
         Axes {
-            left: 52.0,
+            left: LEFT,
             right: drawing.width - 16.0,
             top: 30.0,
             bottom: drawing.height - 40.0,
@@ -283,6 +286,11 @@ pub(crate) fn count(number: usize) -> String {
         text.push(digit);
     }
     text
+}
+
+/// 1 → "1 label", 12345 → "12,345 labels"
+pub(crate) fn several(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// 0.9473 → "94.7 %"

@@ -155,7 +155,8 @@ pub struct AffinityPicture {
     pub anchor_height: usize,
     /// Columns are ordered by true class rather than by predicted class.
     pub by_truth: bool,
-    /// 0 to 255: the square root of the weight in each pixel, 255 being the most in the picture.
+    /// 0 to 255: the square root of the weight in each pixel, 255 being the most among the source nodes, and the most
+    /// among the anchors.
     #[serde(with = "packed")]
     pub pixels: Vec<u8>,
 }

@@ -451,14 +451,19 @@ fn affinity_picture(round: &FinishedRound<'_>, truth: Option<&[ClassId]>) -> Aff
         }
         top += height;
     }
-    let most = sums.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    // Anchors have so many more edges that sources would be invisible beside them.
+    let (of_sources, of_anchors) = sums.split_at(width * source_height);
+    let shades = [of_sources, of_anchors].into_iter().flat_map(|sums| {
+        let most = sums.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        sums.iter().map(move |sum| (255.0 * (sum / most).sqrt()).round() as u8)
+    });
     AffinityPicture {
         round: round.round.round,
         width,
         source_height,
         anchor_height,
         by_truth: truth.is_some(),
-        pixels: sums.iter().map(|sum| (255.0 * (sum / most).sqrt()).round() as u8).collect(),
+        pixels: shades.collect(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A run in words: what came of it, how sure that is, and where to look.
 
 use crate::Run;
-use crate::svg::{count, percent};
+use crate::svg::{count, percent, several};
 use crate::trace::NO_CLASS;
 use std::cmp::Reverse;
 
@@ -37,17 +37,17 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
         };
         let (sure, unsure) = (share_from(0.9), summary.items - share_from(0.5));
         sentences.push(format!(
-            "Mean confidence is {:.2}; {} items ({}) are at 0.9 or more, {} ({}) below 0.5.",
+            "Mean confidence is {:.2}; {} ({}) at 0.9 or more, {} ({}) below 0.5.",
             summary.mean_confidence,
-            count(sure),
+            several(sure, "item"),
             share(sure, summary.items),
             count(unsure),
             share(unsure, summary.items)
         ));
-        if summary.rounds > 1 {
+        if summary.rounds > 1 && trace.overturned > 0 {
             sentences.push(format!(
-                "The anchors changed the label of {} items ({}) that plain label propagation would have given.",
-                count(trace.overturned),
+                "Compared with plain label propagation, the anchors changed the label of {} ({}).",
+                several(trace.overturned, "item"),
                 share(trace.overturned, summary.items)
             ));
         }
@@ -92,10 +92,10 @@ fn look_at(run: &Run) -> Vec<String> {
     let shakiest = predicted.min_by(|&a, &b| trace.class_confidence[a].total_cmp(&trace.class_confidence[b]));
     if let Some(class) = shakiest.filter(|_| trace.target_counts.len() > 1) {
         sentences.push(format!(
-            "Look first at “{}”: its {} items are the least certain, with a confidence of {:.2} on average.",
+            "Look first at “{}”: of all classes it is the least certain, with a confidence of {:.2} on average over {}.",
             trace.classes[class],
-            count(trace.target_counts[class]),
-            trace.class_confidence[class]
+            trace.class_confidence[class],
+            several(trace.target_counts[class], "item")
         ));
     }
     if let Some(truth) = &trace.truth {
@@ -122,7 +122,7 @@ fn settled(run: &Run) -> String {
         (0 | 1, _) => "One round was run: plain label propagation, without anchors.".into(),
         (_, None) => "No label changed after the first round.".into(),
         (all, Some(round)) if round.round == all => {
-            format!("{} labels still changed in the last of {all} rounds.", count(round.changed))
+            format!("{} still changed in the last of {all} rounds.", several(round.changed, "label"))
         }
         (all, Some(round)) => format!("No label changed after round {} of {all}.", round.round),
     }

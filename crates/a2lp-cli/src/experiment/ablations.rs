@@ -1,7 +1,7 @@
 //! One thing changed at a time: similarity and k (figure 3), α (table 7), anchor weights (table 3), source nodes
 //! (table 2). Runs that differ in nothing the graph depends on share one neighbour search.
 
-use super::{Accuracy, Finding, Study, bar_chart, once, owned, run_pair, sample, shared_graph};
+use super::{Accuracy, Finding, Study, bar_chart, clusters, once, owned, run_pair, sample, shared_graph};
 use crate::Outcome;
 use crate::args::{AlphaArgs, ExperimentArgs, SimilarityArgs};
 use crate::table::{percent, render};
@@ -96,11 +96,18 @@ pub(super) fn weights(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
 pub(super) fn variant(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     let study = Study::new("variant", args)?;
     let (source, target) = study.pair_names()?;
-    let notebook = study.notebook(&[&source, &target], 2, json!(null))?;
+    let notebook = study.notebook(&[&source, &target], 3, json!(null))?;
     let mut rows = Vec::new();
-    for (name, nodes) in [("all source rows", SourceNodes::All), ("class centres", SourceNodes::Centres)] {
+    for (name, nodes, clustered) in [
+        ("all source rows", SourceNodes::All, false),
+        ("class centres", SourceNodes::Centres, false),
+        ("clusters of each class", SourceNodes::All, true),
+    ] {
         let cell = notebook.cell(name, || {
-            let (source_data, target_data) = sample::pair(&study, &source, &target, args.seeds[0])?;
+            let (mut source_data, target_data) = sample::pair(&study, &source, &target, args.seeds[0])?;
+            if clustered {
+                source_data = clusters::centres(&source_data)?;
+            }
             let parameters = study.parameters().source_nodes(nodes);
             Setting::of(&run_pair(&source_data, &target_data, parameters, None)?)
         })?;

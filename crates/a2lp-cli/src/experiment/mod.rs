@@ -5,6 +5,7 @@
 
 mod ablations;
 mod affinity;
+mod clusters;
 mod manifest;
 mod noise;
 mod notebook;

@@ -8,7 +8,7 @@ use super::{
 use crate::Outcome;
 use crate::args::NoiseArgs;
 use crate::table::{percent, render};
-use a2lp::{ClassId, Domains, NeighbourGraph, label_assuming};
+use a2lp::{ClassId, Domains, NeighbourGraph, Parameters, label_assuming};
 use serde_json::json;
 use std::cell::OnceCell;
 
@@ -20,7 +20,8 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<Outcome> {
         anyhow::bail!("--levels {level}: shares between 0 and 1 are needed");
     }
     let cells = 1 + args.levels.len() * seeds.len();
-    let notebook = study.notebook(&[&source, &target], cells, json!({ "levels": args.levels }))?;
+    let further = json!({ "levels": args.levels, "noise_weights": args.noise_weights });
+    let notebook = study.notebook(&[&source, &target], cells, further)?;
     let (source_data, target_data) = sample::pair(&study, &source, &target, seeds[0])?;
     let kept = OnceCell::new();
     let graph = || once(&kept, || shared_graph(&source_data, &target_data, study.parameters()));
@@ -33,7 +34,8 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<Outcome> {
         let mut accuracies = Vec::new();
         for &seed in seeds {
             accuracies.push(notebook.cell(&format!("noise {level}, seed {seed}"), || {
-                trial(&study, &source_data, &target_data, graph()?, level, seed)
+                let parameters = study.parameters().anchor_weights(args.noise_weights);
+                trial(parameters, &source_data, &target_data, graph()?, level, seed)
             })?);
         }
         let (mean, error) = mean_and_error(&accuracies);
@@ -53,7 +55,7 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<Outcome> {
 
 /// Two rounds, the anchors between them from wrong labels; the accuracy of the second.
 fn trial(
-    study: &Study<'_>,
+    parameters: Parameters,
     source: &Domain,
     target: &Domain,
     graph: &NeighbourGraph,
@@ -63,7 +65,7 @@ fn trial(
     let domains = pair(source, target)?;
     let truth = truth_of(&domains, target);
     let assumed = corrupted(&domains, target, level, seed);
-    let parameters = study.parameters().rounds(2).check()?;
+    let parameters = parameters.rounds(2).check()?;
     let labelling =
         label_assuming(domains, graph.clone(), &assumed, &parameters, &Watch { evaluator: None })?;
     Ok(truth.score(labelling.pseudo_labels.labels())?.accuracy)

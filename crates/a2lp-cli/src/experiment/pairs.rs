@@ -75,13 +75,11 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     }
 
     let mut text = String::new();
-    type Kind = (&'static str, fn(&Accuracy) -> f64);
-    let kinds: [Kind; 2] = [("accuracy %", |a| a.overall), ("mean class accuracy %", |a| a.class_mean)];
-    for (name, of) in kinds {
-        text += &accuracy_table(name, &results, of, args);
+    for class_mean in [false, true] {
+        text += &accuracy_table(&results, class_mean, args);
         text += "\n";
     }
-    text += &class_table(&results);
+    text += &class_table(&results, args);
     let (header, rows) = csv_rows(&results);
     let title = format!("{}: {} pairs of domains", study.manifest.name, results.len());
     let chart = Some(Chart::Bars {
@@ -112,12 +110,9 @@ fn mean_over(seeds: &[Vec<Accuracy>]) -> Vec<Accuracy> {
         .collect()
 }
 
-fn accuracy_table(
-    name: &str,
-    results: &[(String, Vec<Accuracy>)],
-    of: fn(&Accuracy) -> f64,
-    args: &ExperimentArgs,
-) -> String {
+fn accuracy_table(results: &[(String, Vec<Accuracy>)], class_mean: bool, args: &ExperimentArgs) -> String {
+    let name = if class_mean { "mean class accuracy %" } else { "accuracy %" };
+    let of = |a: &Accuracy| if class_mean { a.class_mean } else { a.overall };
     let paper_rows: &[paper::Row] = args.preset.map_or(&[], |preset| paper::rows(preset));
     let mut header = vec![name];
     header.extend(METHODS);
@@ -127,7 +122,9 @@ fn accuracy_table(
         let mut row = vec![pair.clone()];
         row.extend(accuracies.iter().map(|a| percent(of(a))));
         row.extend(
-            paper_rows.iter().map(|row| row.of(pair).map_or("–".into(), |value| format!("{value:.1}"))),
+            paper_rows
+                .iter()
+                .map(|row| row.of(pair, class_mean).map_or("–".into(), |value| format!("{value:.1}"))),
         );
         rows.push(row);
     }
@@ -143,10 +140,12 @@ fn accuracy_table(
 }
 
 /// Each class, averaged over the pairs that have it.
-fn class_table(results: &[(String, Vec<Accuracy>)]) -> String {
+fn class_table(results: &[(String, Vec<Accuracy>)], args: &ExperimentArgs) -> String {
+    let paper_rows: &[paper::ClassRow] = args.preset.map_or(&[], |preset| paper::class_rows(preset));
     let classes: BTreeSet<&String> = results.iter().flat_map(|(_, a)| a[0].classes.keys()).collect();
     let mut header = vec!["class, correct %"];
     header.extend(METHODS);
+    header.extend(paper_rows.iter().map(|row| row.name));
     let rows: Vec<Vec<String>> = classes
         .into_iter()
         .map(|class| {
@@ -156,6 +155,11 @@ fn class_table(results: &[(String, Vec<Accuracy>)]) -> String {
                     results.iter().filter_map(|(_, a)| a[method].classes.get(class).copied()).collect();
                 percent(values.iter().sum::<f64>() / values.len().max(1) as f64)
             }));
+            row.extend(
+                paper_rows
+                    .iter()
+                    .map(|row| row.of(class).map_or("–".into(), |value| format!("{value:.1}"))),
+            );
             row
         })
         .collect();

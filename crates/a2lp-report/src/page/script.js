@@ -21,8 +21,8 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  // Light to dark on a light page, the other way round on a dark one: sure stands out.
-  const ramp = (t) => `hsl(${260 - 205 * t} 70% ${42 + 14 * t}%)`;
+  // Orange where unsure, grey between, blue where sure.
+  const ramp = (t) => (t < 0.5 ? `hsl(28 ${95 - 180 * t}% 52%)` : `hsl(212 ${5 + 180 * (t - 0.5)}% 52%)`);
 
   for (const section of document.querySelectorAll("section.run")) {
     const source = section.querySelector("script.data");
@@ -182,7 +182,9 @@
         const button = element("button"), swatch = element("i");
         button.type = "button";
         swatch.style.background = c === NO_CLASS ? "var(--muted)" : colours[c];
-        button.append(swatch, `${name(c)} ${(counts.get(c) || 0).toLocaleString("en")}`);
+        const number = element("span", (counts.get(c) || 0).toLocaleString("en"));
+        number.className = "number";
+        button.append(swatch, name(c), number);
         button.title = "target points drawn with this label; click to hide or show";
         button.setAttribute("aria-pressed", String(!hidden.has(c)));
         button.addEventListener("click", () => toggle(button, hidden, c));
@@ -209,7 +211,7 @@
         const before = frame > 0 ? frames[frame - 1].labels : null, now = frames[frame].labels;
         let changed = 0;
         if (before) for (let i = 0; i < now.length; i++) changed += now[i] !== before[i];
-        output.textContent = `${frames[frame].round}` + (before ? ` (${changed.toLocaleString("en")} points changed)` : " (no anchors yet)");
+        output.textContent = `${frames[frame].round}` + (before ? ` (${changed.toLocaleString("en")} ${changed === 1 ? "point" : "points"} changed)` : " (no anchors yet)");
       }
       drawLegend();
       draw();
