@@ -217,7 +217,7 @@ pub(crate) struct LabelArgs {
     pub(crate) eval_labels: Option<PathBuf>,
 
     /// Settings of a paper's dataset; single options still win
-    #[arg(long, help_heading = PAPERS)]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) preset: Option<Preset>,
     /// How the linear system is solved: auto takes cg for alpha < 1 and dense above. Dense needs 8·n² bytes
     /// [default: auto]

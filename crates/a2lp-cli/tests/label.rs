@@ -372,3 +372,61 @@ fn a_dry_run_tells_the_plan_and_a_limit_on_memory_is_kept() {
     assert!(!dir.path().join("labels.csv").exists());
     assert_eq!(code(&a2lp(dir.path(), &format!("{LABEL} --out labels.csv --max-memory 4G"))), 0);
 }
+
+#[test]
+fn a_run_can_be_looked_at_now_and_later() {
+    let dir = small();
+    let out = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --report --figures figures"));
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    assert!(stdout(&out).contains("page in labels.html"), "{}", stdout(&out));
+    let page = fs::read_to_string(dir.path().join("labels.html")).unwrap();
+    assert!(page.contains("All 20 target items got a label.") && page.contains("tgt from src"));
+    assert!(!page.contains("Calibration"), "without truth there is nothing to calibrate against");
+    for name in ["map", "rounds", "confidence", "classes", "degrees", "affinity"] {
+        let svg = fs::read_to_string(dir.path().join(format!("figures/{name}.svg"))).unwrap();
+        assert!(svg.starts_with("<svg") && !svg.contains("var("), "{name}");
+        assert!(fs::read(dir.path().join(format!("figures/{name}.png"))).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    // Later, from what the run left behind: the same page, also when the features are gone.
+    fs::remove_file(dir.path().join("tgt.csv")).unwrap();
+    assert_eq!(code(&a2lp(dir.path(), "report labels.csv --out again.html")), 0);
+    assert_eq!(fs::read_to_string(dir.path().join("again.html")).unwrap(), page);
+    let tsne = a2lp(dir.path(), "report labels.csv --out tsne.html --map tsne");
+    assert_eq!(code(&tsne), 2);
+    assert!(stderr(&tsne).contains("t-SNE needs the features of the run"), "{}", stderr(&tsne));
+    assert!(!dir.path().join("tsne.html").exists());
+
+    // In the way, half there, or damaged.
+    assert!(stderr(&a2lp(dir.path(), "report labels.csv --out again.html")).contains("pass --force"));
+    let trace = fs::read_to_string(dir.path().join("labels.csv.trace.json")).unwrap();
+    fs::write(
+        dir.path().join("labels.csv.trace.json"),
+        trace.replacen("\"source_points\":20", "\"source_points\":99", 1),
+    )
+    .unwrap();
+    let damaged = a2lp(dir.path(), "report labels.csv --out x.html");
+    assert!(stderr(&damaged).contains("damaged: more source points than points"), "{}", stderr(&damaged));
+    fs::remove_file(dir.path().join("labels.csv.trace.json")).unwrap();
+    let without = a2lp(dir.path(), "report labels.csv --out x.html");
+    assert_eq!(code(&without), 0);
+    assert!(stderr(&without).contains("is missing"), "{}", stderr(&without));
+    assert!(stderr(&a2lp(dir.path(), "report nothing.csv")).contains("nothing.csv.run.json: no such file"));
+}
+
+#[test]
+fn the_map_by_tsne_is_the_same_on_any_number_of_threads() {
+    let dir = small();
+    let run = |threads: usize, out: &str| {
+        let args = format!("{LABEL} --out {out}.csv --threads {threads} --report --map tsne");
+        let done = a2lp(dir.path(), &args);
+        assert_eq!(code(&done), 0, "{}", stderr(&done));
+        let page = fs::read_to_string(dir.path().join(format!("{out}.html"))).unwrap();
+        assert!(page.contains("t-SNE by cosine"));
+        let map = page.split("\"kind\":\"tsne\"").nth(1).unwrap();
+        map[..map.find("\"rows\"").unwrap()].to_string()
+    };
+    assert_eq!(run(1, "one"), run(3, "three"));
+    let alone = a2lp(dir.path(), &format!("{LABEL} --out z.csv --map tsne"));
+    assert!(stderr(&alone).contains("add --report or --figures"), "{}", stderr(&alone));
+}

@@ -97,28 +97,32 @@ pub(crate) fn of_experiment(ink: &Ink, chart: &Chart) -> String {
                 .collect();
             lines(ink, &series, x, None, |v| format!("{v:.1}"))
         }
-        Chart::Bars { series, groups } => {
-            let key: Vec<(String, String)> = series
-                .iter()
-                .enumerate()
-                .map(|(at, name)| (name.clone(), ink.line(at).to_string()))
-                .collect();
-            let bar = |group: &str, at: usize, value: f64| Bar {
-                value,
-                colour: ink.line(at),
-                tip: format!("{group}, {}: {value:.1}", series.get(at).map_or("", String::as_str)),
-                words: Some(format!("{value:.1}")),
-            };
-            let groups: Vec<(String, Vec<Bar<'_>>)> = groups
-                .iter()
-                .map(|(name, values)| {
-                    let bars = values.iter().enumerate().map(|(at, &value)| bar(name, at, value)).collect();
-                    (name.clone(), bars)
-                })
-                .collect();
-            bars(ink, &groups, &key).finish("results")
+        Chart::Dots { series, lines } => dots(ink, series, lines),
+    }
+}
+
+/// A line for each row, its values as dots: for numbers that are all nearly as large.
+fn dots(ink: &Ink, series: &[String], rows: &[(String, Vec<f64>)]) -> String {
+    let mut drawing = Drawing::new(ink, 520.0, 70.0 + 20.0 * rows.len() as f64);
+    let values = || rows.iter().flat_map(|row| row.1.iter().copied());
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let margin = 0.04 * (high - low).max(1.0);
+    let axes =
+        Axes::new(&drawing, (low - margin, high + margin), (0.0, rows.len() as f64)).starting_at(160.0);
+    axes.draw_down(&mut drawing);
+    axes.draw_x(&mut drawing, &axes.ticks_x(), |v| format!("{v}"), "");
+    for (at, (name, values)) in rows.iter().enumerate() {
+        let y = axes.y(rows.len() as f64 - at as f64 - 0.5);
+        drawing.text(152.0, y + 4.0, Anchor::End, ink.text, &shorten(name, 23));
+        for (of, &value) in values.iter().enumerate() {
+            let tip = format!("{name}, {}: {value:.1}", series.get(of).map_or("", String::as_str));
+            drawing.dot(axes.x(value), y, 4.5, ink.line(of), &tip);
         }
     }
+    let key: Vec<(String, String)> =
+        series.iter().enumerate().map(|(at, name)| (name.clone(), ink.line(at).to_string())).collect();
+    drawing.key(12.0, 18.0, &key);
+    drawing.finish("results")
 }
 
 struct Bar<'a> {
@@ -132,14 +136,7 @@ struct Bar<'a> {
 fn bars<'a>(ink: &'a Ink, groups: &[(String, Vec<Bar<'_>>)], key: &[(String, String)]) -> Drawing<'a> {
     let most = groups.iter().flat_map(|group| group.1.iter().map(|bar| bar.value)).fold(1e-9, f64::max);
     let in_group = groups.iter().map(|group| group.1.len()).max().unwrap_or(1) as f64;
-    let worded = groups.iter().flat_map(|group| &group.1).filter(|bar| bar.words.is_some()).count();
-    let thickness = if worded > groups.len() {
-        11.0
-    } else if groups.len() > 20 {
-        5.0
-    } else {
-        8.0
-    };
+    let thickness = if groups.len() > 20 { 5.0 } else { 8.0 };
     let step = thickness * in_group + 7.0;
     let mut drawing = Drawing::new(ink, 520.0, 46.0 + step * groups.len() as f64);
     let left = 140.0;
@@ -147,16 +144,20 @@ fn bars<'a>(ink: &'a Ink, groups: &[(String, Vec<Bar<'_>>)], key: &[(String, Str
     for (at, (name, bars)) in groups.iter().enumerate() {
         let top = 32.0 + step * at as f64;
         let middle = top + thickness * in_group / 2.0 + 4.0;
-        let in_words = bars.iter().filter(|bar| bar.words.is_some()).count();
         drawing.text(left - 6.0, middle, Anchor::End, ink.text, &shorten(name, 20));
         for (line, bar) in bars.iter().enumerate() {
             let (y, width) = (top + line as f64 * thickness, full * bar.value / most);
             drawing.bar(left, y, width, thickness - 1.0, bar.colour, &bar.tip);
             if let Some(words) = &bar.words {
-                // A single number stands clear of all bars of its group, each of several behind its own.
+                // Clear of all bars of the group.
                 let longest = bars.iter().map(|bar| full * bar.value / most).fold(0.0, f64::max);
-                let end = if in_words == 1 { longest } else { width };
-                drawing.text(left + end + 5.0, y + thickness / 2.0 + 3.5, Anchor::Start, ink.muted, words);
+                drawing.text(
+                    left + longest + 5.0,
+                    y + thickness / 2.0 + 3.5,
+                    Anchor::Start,
+                    ink.muted,
+                    words,
+                );
             }
         }
     }

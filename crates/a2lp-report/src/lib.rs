@@ -73,12 +73,12 @@ pub enum Chart {
         /// Names and points.
         series: Vec<(String, Vec<(f64, f64)>)>,
     },
-    /// Groups of bars.
-    Bars {
-        /// The name of each bar in a group.
+    /// Dots on a line each.
+    Dots {
+        /// What the dots of a line are.
         series: Vec<String>,
-        /// The name of each group and its bars.
-        groups: Vec<(String, Vec<f64>)>,
+        /// The name of each line and where its dots are.
+        lines: Vec<(String, Vec<f64>)>,
     },
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             // XML has no place for control characters.
-            c if c.is_control() => safe.push(' '),
+            c if c.is_control() && c != '\n' => safe.push(' '),
             c => safe.push(c),
         }
     }
@@ -213,6 +213,19 @@ impl Axes {
             bottom: drawing.height - 40.0,
             x: widen(x),
             y: widen(y),
+        }
+    }
+
+    /// The same, with more room at the left.
+    pub(crate) fn starting_at(self, left: f64) -> Self {
+        Axes { left, ..self }
+    }
+
+    /// Lines down at round values of x.
+    pub(crate) fn draw_down(&self, drawing: &mut Drawing<'_>) {
+        for value in self.ticks_x() {
+            let x = self.x(value);
+            drawing.line((x, self.top), (x, self.bottom), drawing.ink.grid, false);
         }
     }
 

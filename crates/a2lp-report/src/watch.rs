@@ -27,6 +27,8 @@ pub struct Watcher<'a> {
     plane: Plane,
     places: Vec<[f32; 2]>,
     source_labels: Vec<ClassId>,
+    /// Most rounds there will be.
+    rounds: usize,
     /// Rounds to keep for the map.
     frames: Vec<usize>,
     seen: Mutex<Seen>,
@@ -54,7 +56,8 @@ impl<'a> Watcher<'a> {
         })?;
         let source_labels = domains.source_labels().ids().to_vec();
         let frames = spread(parameters.rounds(), MAX_FRAMES).map(|at| at + 1).collect();
-        Ok(Watcher { truth, plane, places, source_labels, frames, seen: Mutex::default() })
+        let rounds = parameters.rounds();
+        Ok(Watcher { truth, plane, places, source_labels, rounds, frames, seen: Mutex::default() })
     }
 
     /// What was seen of the run that gave `labelling`.
@@ -114,10 +117,12 @@ impl Observer for Watcher<'_> {
         if number == 1 {
             seen.graph = Some(graph_shape(round));
         }
-        seen.affinity.truncate(1);
-        let truth = self.truth.map(TargetTruth::ids);
-        let picture = affinity_picture(round, truth);
-        seen.affinity.push(picture);
+        // A round that changes nothing may be the last.
+        if number == 1 || number == self.rounds || round.round.changed == 0 {
+            let picture = affinity_picture(round, self.truth.map(TargetTruth::ids));
+            seen.affinity.truncate(1);
+            seen.affinity.push(picture);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One thing changed at a time: similarity and k (figure 3), α (table 7), anchor weights (table 3), source nodes
 //! (table 2). Runs that differ in nothing the graph depends on share one neighbour search.
 
-use super::{Accuracy, Finding, Study, bar_chart, clusters, once, owned, run_pair, sample, shared_graph};
+use super::{Accuracy, Finding, Study, clusters, dot_chart, once, owned, run_pair, sample, shared_graph};
 use crate::Outcome;
 use crate::args::{AlphaArgs, ExperimentArgs, SimilarityArgs};
 use crate::table::{percent, render};
@@ -47,7 +47,7 @@ fn finding(title: String, rows: Vec<Vec<String>>) -> Finding {
         title,
         text: render(&HEADER, &rows),
         header: owned(&CSV),
-        chart: Some(bar_chart(&rows, &[(1, "LP %"), (3, "A²LP %")])),
+        chart: Some(dot_chart(&rows, &[(1, "LP %"), (3, "A²LP %")])),
         rows,
     }
 }

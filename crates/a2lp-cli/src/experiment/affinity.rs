@@ -2,7 +2,7 @@
 //! by class. SSL, UDA, and UDA with anchors.
 
 use super::manifest::{Domain, pair};
-use super::{Finding, Study, Watch, bar_chart, owned, sample, truth_of};
+use super::{Finding, Study, Watch, dot_chart, owned, sample, truth_of};
 use crate::Outcome;
 use crate::args::ExperimentArgs;
 use crate::table::{percent, render};
@@ -66,7 +66,7 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     let mut text = render(&["graph", "accuracy %", "PoW %"], &rows);
     text += "\n  ssl.png, uda.png, uda-anchors.png: rows are labelled nodes (anchors after their class), columns unlabelled ones,\n  \
              both by class; only pairs of the same class are drawn. block_sums.csv: the weight between all classes.\n";
-    let chart = Some(bar_chart(&rows, &[(1, "accuracy %"), (2, "PoW %")]));
+    let chart = Some(dot_chart(&rows, &[(1, "accuracy %"), (2, "PoW %")]));
     let header = owned(&["graph", "accuracy", "pow"]);
     study.finish(&notebook, Finding { title, text, header, rows, chart })
 }

@@ -180,12 +180,12 @@ struct Finding {
     chart: Option<Chart>,
 }
 
-/// Bars of `columns` of a table whose first column names the rows.
-fn bar_chart(rows: &[Vec<String>], columns: &[(usize, &str)]) -> Chart {
+/// Dots of `columns` of a table whose first column names the rows.
+fn dot_chart(rows: &[Vec<String>], columns: &[(usize, &str)]) -> Chart {
     let value = |row: &[String], column: usize| row[column].parse().unwrap_or(0.0);
-    Chart::Bars {
+    Chart::Dots {
         series: columns.iter().map(|(_, name)| name.to_string()).collect(),
-        groups: rows
+        lines: rows
             .iter()
             .map(|row| (row[0].clone(), columns.iter().map(|&(column, _)| value(row, column)).collect()))
             .collect(),

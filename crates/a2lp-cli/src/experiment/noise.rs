@@ -3,7 +3,7 @@
 
 use super::manifest::{Domain, pair};
 use super::{
-    Finding, Study, Watch, bar_chart, mean_and_error, once, owned, run_pair, sample, shared_graph, truth_of,
+    Finding, Study, Watch, dot_chart, mean_and_error, once, owned, run_pair, sample, shared_graph, truth_of,
 };
 use crate::Outcome;
 use crate::args::NoiseArgs;
@@ -43,13 +43,14 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<Outcome> {
         rows.push(vec![format!("{:.0} % wrong", 100.0 * level), percent(mean), error]);
     }
     let title = format!(
-        "{}, {source}→{target}: anchors from true labels, some of them replaced by wrong ones ({} seeds)",
+        "{}, {source}→{target}: anchors from true labels, some of them replaced by wrong ones ({} {})",
         study.manifest.name,
-        seeds.len()
+        seeds.len(),
+        if seeds.len() == 1 { "seed" } else { "seeds" }
     );
     let text = render(&["first labels", "accuracy %", "± standard error"], &rows);
     let header = owned(&["first_labels", "accuracy", "standard_error"]);
-    let chart = Some(bar_chart(&rows, &[(1, "accuracy %")]));
+    let chart = Some(dot_chart(&rows, &[(1, "accuracy %")]));
     study.finish(&notebook, Finding { title, text, header, rows, chart })
 }
 

@@ -82,9 +82,9 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     text += &class_table(&results, args);
     let (header, rows) = csv_rows(&results);
     let title = format!("{}: {} pairs of domains", study.manifest.name, results.len());
-    let chart = Some(Chart::Bars {
+    let chart = Some(Chart::Dots {
         series: METHODS[..4].iter().map(|method| method.to_string()).collect(),
-        groups: results
+        lines: results
             .iter()
             .map(|(pair, of)| (pair.clone(), of[..4].iter().map(|a| 100.0 * a.overall).collect()))
             .collect(),

@@ -116,9 +116,12 @@ mod tests {
                 assert!((mean - row.average).abs() < 0.06, "{}: {mean}", row.name);
             }
         }
-        for (row, by_class) in rows(Preset::Visda).iter().zip(class_rows(Preset::Visda)) {
+        // The paper's A²LP row by class has a mean of 78.2, though it says 78.7 beside it.
+        for ((row, by_class), stated) in
+            rows(Preset::Visda).iter().zip(class_rows(Preset::Visda)).zip([0.06, 0.5])
+        {
             let mean = by_class.values.iter().sum::<f64>() / 12.0;
-            assert!((mean - row.average).abs() < 0.06, "{}: {mean}", row.name);
+            assert!((mean - row.average).abs() < stated, "{}: {mean}", row.name);
         }
         assert_eq!(rows(Preset::Office31)[1].of("amazon→webcam", false), Some(87.7));
         assert_eq!(rows(Preset::Office31)[1].of("amazon→caltech", false), None);
