@@ -37,6 +37,7 @@ mod features;
 mod graph;
 mod kernels;
 mod labels;
+mod model;
 mod neighbours;
 mod observer;
 mod parameters;
@@ -52,6 +53,7 @@ pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
 pub use labels::{ClassId, Classes, Labels};
+pub use model::Model;
 pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{
@@ -61,4 +63,4 @@ pub use parameters::{
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
-pub use rounds::{Labelling, Round, label, label_assuming, label_on_graph};
+pub use rounds::{Labelling, Round, fit, label, label_assuming, label_on_graph};

@@ -6,6 +6,7 @@ use crate::error::{Domain, Error};
 use crate::features::{Domains, FeatureMatrix};
 use crate::graph::NeighbourGraph;
 use crate::labels::{ClassId, Classes};
+use crate::model::Model;
 use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours, insert_nodes};
 use crate::observer::{FinishedRound, Observer, Stage, tell};
 use crate::parameters::{
@@ -93,7 +94,29 @@ pub fn label(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
-    parameters.pool()?.install(|| run(domains, None, None, parameters, observer))
+    parameters.pool()?.install(|| Ok(run(domains, None, None, parameters, observer)?.labelling))
+}
+
+/// Labels the target, over a graph that was brought along if there is one, and keeps what is needed to label points
+/// that come later.
+pub fn fit(
+    domains: Domains,
+    graph: Option<NeighbourGraph>,
+    parameters: &CheckedParameters,
+    observer: &dyn Observer,
+) -> Result<(Labelling, Model), Error> {
+    if graph.is_some() {
+        check_graph_use(parameters)?;
+    }
+    parameters.pool()?.install(|| {
+        let Finished { labelling, view, soft } = run(domains, graph, None, parameters, observer)?;
+        let candidates: Vec<bool> = labelling.source_counts.iter().map(|&n| n > 0).collect();
+        let reached = view.affinity(parameters)?.reached(&view.labels);
+        let read = PseudoLabels::read(&soft, 0, view.labels.len(), &reached, &candidates);
+        let first_target = view.first_target;
+        let model = Model::new(view.base, view.anchors, first_target, read, candidates);
+        Ok((labelling, model))
+    })
 }
 
 /// Labels the target over a graph that was brought along: nodes are the source rows, then the target rows.
@@ -107,7 +130,7 @@ pub fn label_on_graph(
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
     check_graph_use(parameters)?;
-    parameters.pool()?.install(|| run(domains, Some(graph), None, parameters, observer))
+    parameters.pool()?.install(|| Ok(run(domains, Some(graph), None, parameters, observer)?.labelling))
 }
 
 /// The same, but the first anchors are made from the labels `assumed`, one for each target item, weighted by the
@@ -124,7 +147,9 @@ pub fn label_assuming(
         let (labels, rows) = (assumed.len(), domains.target_rows());
         return Err(Error::LabelCount { domain: Domain::Target, labels, rows });
     }
-    parameters.pool()?.install(|| run(domains, Some(graph), Some(assumed), parameters, observer))
+    parameters
+        .pool()?
+        .install(|| Ok(run(domains, Some(graph), Some(assumed), parameters, observer)?.labelling))
 }
 
 fn check_graph_use(parameters: &CheckedParameters) -> Result<(), Error> {
@@ -142,7 +167,7 @@ fn run(
     assumed: Option<&[Option<ClassId>]>,
     parameters: &CheckedParameters,
     observer: &dyn Observer,
-) -> Result<Labelling, Error> {
+) -> Result<Finished, Error> {
     let classes = domains.source_labels.classes().clone();
     let source_counts = domains.source_labels.counts();
     let candidates: Vec<bool> = source_counts.iter().map(|&n| n > 0).collect();
@@ -213,16 +238,24 @@ fn run(
     if parameters.unreached == Unreached::Nearest {
         view.fill_unreached(&mut pseudo_labels, parameters.similarity);
     }
-    Ok(Labelling {
+    let labelling = Labelling {
         classes,
         source_counts,
         pseudo_labels,
         anchors,
         rounds,
         labels_by_round,
-        graph: view.report,
+        graph: view.report.clone(),
         neighbours_secs,
-    })
+    };
+    Ok(Finished { labelling, view, soft })
+}
+
+/// The end of a run: the answers, and what they were made of.
+struct Finished {
+    labelling: Labelling,
+    view: View,
+    soft: SoftLabels,
 }
 
 /// The nodes seen in one way: their vectors, their labels, and who is near whom.

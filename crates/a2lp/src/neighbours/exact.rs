@@ -62,18 +62,31 @@ pub(super) fn find_for(
     k: usize,
     similarity: Similarity,
 ) -> Vec<Vec<super::Ranked>> {
-    let mut packed = PackedRows::new();
     let rows: Vec<f32> = wanted.iter().flat_map(|&row| features.row(row)).copied().collect();
-    packed.pack(&rows, features.columns());
-    let nothing = || vec![BestOf::new(k, similarity.floor()); wanted.len()];
+    let best = look_at_all(features, &rows, k, similarity, |query, row| wanted[query] == row);
+    best.into_iter().map(BestOf::sorted).collect()
+}
+
+/// The `k` rows of `features` nearest to each of the `queries` (row after row), but for those that are `left_out`.
+pub(crate) fn look_at_all(
+    features: &FeatureMatrix,
+    queries: &[f32],
+    k: usize,
+    similarity: Similarity,
+    left_out: impl Fn(usize, usize) -> bool + Sync,
+) -> Vec<BestOf> {
+    let mut packed = PackedRows::new();
+    packed.pack(queries, features.columns());
+    let count = queries.len().checked_div(features.columns()).unwrap_or(0);
+    let nothing = || vec![BestOf::new(k, similarity.floor()); count];
     let look = |(mut best, mut tile): (Vec<BestOf>, ScoreTile), task: usize| {
         let start = task * ROWS_PER_TASK;
         let range = start..features.rows().min(start + ROWS_PER_TASK);
         tile.score(similarity.chain(), features.block(range), &packed);
         for (at, first, scores) in tile.segments() {
-            for ((best, &row), &accumulated) in best[first..].iter_mut().zip(&wanted[first..]).zip(scores) {
+            for ((query, best), &accumulated) in (first..).zip(best[first..].iter_mut()).zip(scores) {
                 let score = similarity.score(accumulated);
-                if start + at != row && score > similarity.floor() {
+                if score > similarity.floor() && !left_out(query, start + at) {
                     best.consider(score, (start + at) as u32);
                 }
             }
@@ -81,13 +94,12 @@ pub(super) fn find_for(
         (best, tile)
     };
     // The best of all is the same in whatever order parts of it are joined.
-    let best = (0..features.rows().div_ceil(ROWS_PER_TASK))
+    (0..features.rows().div_ceil(ROWS_PER_TASK))
         .into_par_iter()
         .fold(|| (nothing(), ScoreTile::new()), look)
         .map(|(best, _)| best)
         .reduce(nothing, |mut all, part| {
             all.iter_mut().zip(part).for_each(|(all, part)| all.absorb(part));
             all
-        });
-    best.into_iter().map(BestOf::sorted).collect()
+        })
 }

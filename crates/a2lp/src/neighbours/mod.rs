@@ -13,6 +13,7 @@ mod ranked;
 mod screened;
 mod search;
 
+pub(crate) use exact::look_at_all;
 pub(crate) use insert::insert_nodes;
 pub(crate) use ranked::{BestOf, Ranked};
 

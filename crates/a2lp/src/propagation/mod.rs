@@ -27,6 +27,11 @@ impl SoftLabels {
         SoftLabels { classes, values: Vec::new(), error: 0.0 }
     }
 
+    /// Scores that come from elsewhere than a solve, row after row.
+    pub(crate) fn given(classes: usize, values: Vec<f32>) -> Self {
+        SoftLabels { classes, values, error: 0.0 }
+    }
+
     /// Scores of one node.
     pub fn row(&self, node: usize) -> &[f32] {
         &self.values[node * self.classes..][..self.classes]
