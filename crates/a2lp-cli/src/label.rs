@@ -21,7 +21,7 @@ use std::time::{Instant, SystemTime};
 const MAX_UNREACHED: f64 = 0.5;
 
 pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
-    let done = work(args, std::env::args().collect())?;
+    let done = work(args, crate::command_line())?;
     for warning in &done.warnings {
         eprintln!("warning: {warning}");
     }
@@ -79,7 +79,8 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     let score = evaluator.as_ref().map(|e| e.truth().score(labelling.pseudo_labels.labels())).transpose()?;
     let round_scores = evaluator.as_ref().map(Evaluator::rounds);
 
-    let mut trace = watcher.trace(&labelling, loaded.ids.as_deref());
+    let mut trace =
+        watcher.trace(&labelling, evaluator.as_ref().map(Evaluator::truth), loaded.ids.as_deref());
     report::add_thumbnails(&mut trace, &args.target)?;
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
     write_labels(&args.out, args.force, &labelling, loaded.ids.as_deref(), args.probabilities)?;

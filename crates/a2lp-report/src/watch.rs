@@ -43,7 +43,7 @@ struct Seen {
 }
 
 impl<'a> Watcher<'a> {
-    /// Prepares to watch a run on these domains.
+    /// Prepares to watch a run on these domains. The truth, if known already, orders the picture of the graph.
     pub fn new(
         domains: &Domains,
         parameters: &CheckedParameters,
@@ -60,13 +60,13 @@ impl<'a> Watcher<'a> {
         Ok(Watcher { truth, plane, places, source_labels, rounds, frames, seen: Mutex::default() })
     }
 
-    /// What was seen of the run that gave `labelling`.
-    pub fn trace(self, labelling: &Labelling, ids: Option<&[String]>) -> Trace {
+    /// What was seen of the run that gave `labelling`, and how it compares with the truth where that is known.
+    pub fn trace(&self, labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option<&[String]>) -> Trace {
         let pseudo = &labelling.pseudo_labels;
-        let seen = self.seen.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let names = self.truth.map_or(labelling.classes.names(), TargetTruth::names);
+        let seen = self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let names = truth.map_or(labelling.classes.names(), TargetTruth::names);
         let correct =
-            |item: usize| self.truth.is_some_and(|truth| pseudo.labels()[item] == Some(truth.ids()[item]));
+            |item: usize| truth.is_some_and(|truth| pseudo.labels()[item] == Some(truth.ids()[item]));
 
         let mut confidence = vec![ConfidenceBin::default(); CONFIDENCE_BINS];
         let mut class_confidence = vec![0f64; labelling.classes.len()];
@@ -84,7 +84,7 @@ impl<'a> Watcher<'a> {
         }
         let overturned = labelling.labels_by_round.first().map_or(0, |first| pseudo.changed_from(first));
 
-        let map = make_map(&self.places, &self.plane, &self.source_labels, labelling, &seen, self.truth, ids);
+        let map = make_map(&self.places, &self.plane, &self.source_labels, labelling, &seen, truth, ids);
         Trace {
             classes: names.to_vec(),
             source_counts: labelling.source_counts.clone(),
@@ -92,11 +92,11 @@ impl<'a> Watcher<'a> {
             class_confidence,
             overturned,
             confidence,
-            truth: self.truth.map(|truth| truth_trace(truth, labelling)),
-            graph: seen.graph,
-            affinity: seen.affinity,
+            truth: truth.map(|truth| truth_trace(truth, labelling)),
+            graph: seen.graph.clone(),
+            affinity: seen.affinity.clone(),
             map,
-            least_certain: least_certain(labelling, self.truth, ids),
+            least_certain: least_certain(labelling, truth, ids),
         }
     }
 }
@@ -494,7 +494,7 @@ mod tests {
         let watcher = Watcher::new(&domains, &parameters, Some(&truth)).unwrap();
         let labelling = label(domains, &parameters, &watcher).unwrap();
         let ids: Vec<String> = (0..4).map(|at| format!("item {at}")).collect();
-        let trace = watcher.trace(&labelling, Some(&ids));
+        let trace = watcher.trace(&labelling, Some(&truth), Some(&ids));
 
         let graph = trace.graph.as_ref().unwrap();
         assert_eq!((graph.nodes, graph.targets, graph.reached_targets), (8, 4, 2));

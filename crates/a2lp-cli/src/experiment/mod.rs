@@ -151,7 +151,7 @@ impl<'a> Study<'a> {
             header,
             rows,
             chart,
-            command: std::env::args().collect(),
+            command: crate::command_line(),
             settings: notebook.settings().clone(),
             pictures: Vec::new(),
         };

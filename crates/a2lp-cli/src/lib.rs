@@ -1,0 +1,109 @@
+//! The command line of a2lp, as a library: the binary and the Python package both run it.
+//!
+//! Exit codes: 0 done; 1 done, but with a problem to look at; 2 usage or input error; 130 interrupted.
+
+#![warn(clippy::unwrap_used)]
+
+mod args;
+mod config;
+mod demo;
+mod experiment;
+mod graph;
+mod inspect;
+mod interrupt;
+mod label;
+mod memory;
+mod output;
+mod progress;
+mod report;
+mod table;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
+use std::io::Write;
+use std::sync::OnceLock;
+
+/// How a command ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// The work is done, but the user should look at something.
+    LookAtIt,
+}
+
+static COMMAND_LINE: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Runs a command line, program name first, and gives its exit code.
+pub fn main(args: Vec<OsString>) -> u8 {
+    let words = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Only the first call of a process counts; there is no second but in tests.
+    COMMAND_LINE.set(words).ok();
+    match run(args) {
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::LookAtIt) => 1,
+        Err(error) => exit_code(&error),
+    }
+}
+
+/// The command line that is being run, for records.
+fn command_line() -> Vec<String> {
+    COMMAND_LINE.get().cloned().unwrap_or_default()
+}
+
+fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
+    interrupt::listen()?;
+    let cli = match Cli::try_parse_from(config::expand(args)?) {
+        Ok(cli) => cli,
+        // Help and version are no errors; clap writes them where they belong.
+        Err(told) => {
+            told.print()?;
+            return if told.use_stderr() { Err(Usage.into()) } else { Ok(Outcome::Done) };
+        }
+    };
+    match cli.command {
+        Command::Label(args) => label::run(&args),
+        Command::Graph(args) => graph::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Experiment(command) => experiment::run(&command),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "a2lp", &mut script);
+            std::io::stdout().write_all(&script)?;
+            Ok(Outcome::Done)
+        }
+        Command::Man { dir } => {
+            clap_mangen::generate_to(Cli::command(), &dir)?;
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+/// The command line made no sense, and the user was told.
+#[derive(Debug, thiserror::Error)]
+#[error("usage")]
+struct Usage;
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<Usage>() {
+        return 2;
+    }
+    let closed_pipe = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe);
+    if closed_pipe {
+        return 0;
+    }
+    if interrupt::requested() {
+        match format!("{error:#}").as_str() {
+            "interrupted" => eprintln!("interrupted; nothing was written"),
+            told => eprintln!("{told}"),
+        }
+        return 130;
+    }
+    eprintln!("error: {error:#}");
+    2
+}
