@@ -187,11 +187,11 @@ pub(crate) struct LabelArgs {
     pub(crate) graph_method: Option<GraphMethod>,
     /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
     /// [default: all]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(&[("all", SourceNodes::All), ("centres", SourceNodes::Centres)]))]
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(SourceNodes::WORDS))]
     pub(crate) source_nodes: Option<SourceNodes>,
     /// What an item gets that no label reaches: nothing, or the label of the most similar labelled node
     /// [default: unlabelled]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(&[("unlabelled", Unreached::Unlabelled), ("nearest", Unreached::Nearest)]))]
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(Unreached::WORDS))]
     pub(crate) unreached: Option<Unreached>,
     /// Share of unreached items (0 to 1) above which the exit code is 1 [default: 0.5]
     #[arg(long, value_name = "SHARE", help_heading = EVERYDAY, hide_short_help = true)]
@@ -221,26 +221,26 @@ pub(crate) struct LabelArgs {
     pub(crate) preset: Option<Preset>,
     /// How the linear system is solved: auto takes cg for alpha < 1 and dense above. Dense needs 8·n² bytes
     /// [default: auto]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("auto", Solver::Auto), ("cg", Solver::Cg), ("dense", Solver::Dense)]))]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(Solver::WORDS))]
     pub(crate) solver: Option<Solver>,
     /// Relative residual at which cg stops. Raise it if a run does not converge [default: 1e-6]
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) tolerance: Option<f64>,
     /// Weights of the items in an anchor; uniform is the paper's ablation [default: entropy]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("entropy", AnchorWeights::Entropy), ("uniform", AnchorWeights::Uniform)]))]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorWeights::WORDS))]
     pub(crate) anchor_weights: Option<AnchorWeights>,
     /// Keep the anchors of earlier rounds, or only the newest [default: add]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("add", AnchorMode::Add), ("replace", AnchorMode::Replace)]))]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorMode::WORDS))]
     pub(crate) anchor_mode: Option<AnchorMode>,
     /// Average rows of unit length (the authors' code) or rows as given (the paper's eq. 9) [default: unit]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("unit", AnchorSpace::Unit), ("raw", AnchorSpace::Raw)]))]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorSpace::WORDS))]
     pub(crate) anchor_space: Option<AnchorSpace>,
     /// Count the node itself among its k neighbours, as the authors' code does
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) k_includes_self: bool,
     /// Let classes weigh alike however many labelled nodes they have; for a very unbalanced source
     /// [default: none]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(&[("none", LabelWeight::None), ("class-size", LabelWeight::ClassSize)]))]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(LabelWeight::WORDS))]
     pub(crate) label_weight: Option<LabelWeight>,
     /// End early when a round changes no label
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
@@ -519,13 +519,7 @@ fn parser<T: Copy + Send + Sync + 'static>(
 }
 
 fn graph_method() -> impl clap::builder::TypedValueParser<Value = GraphMethod> {
-    parser(&[
-        ("auto", GraphMethod::Auto),
-        ("exact", GraphMethod::Exact),
-        ("screened", GraphMethod::Screened),
-        ("pruned", GraphMethod::Pruned),
-        ("nndescent", GraphMethod::Nndescent),
-    ])
+    parser(GraphMethod::WORDS)
 }
 
 fn parse_neighbours(text: &str) -> Result<Neighbours, String> {

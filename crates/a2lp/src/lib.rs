@@ -53,7 +53,7 @@ pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
 pub use labels::{ClassId, Classes, Labels};
-pub use model::Model;
+pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{

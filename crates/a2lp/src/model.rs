@@ -20,6 +20,21 @@ pub struct Model {
     candidates: Vec<bool>,
 }
 
+/// What a [`Model`] consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelParts {
+    /// Source nodes, then target nodes.
+    pub base: FeatureMatrix,
+    /// Anchors.
+    pub anchors: FeatureMatrix,
+    /// Where target nodes begin.
+    pub first_target: usize,
+    /// One row per node.
+    pub probabilities: Vec<f32>,
+    /// Classes that have a labelled node.
+    pub candidates: Vec<bool>,
+}
+
 impl Model {
     pub(crate) fn new(
         base: FeatureMatrix,
@@ -69,6 +84,35 @@ impl Model {
             probabilities,
             candidates,
         })
+    }
+
+    /// Puts a model together from what [`Model::parts`] gave.
+    pub fn from_parts(parts: ModelParts) -> Result<Self, Error> {
+        let ModelParts { base, anchors, first_target, probabilities, candidates } = parts;
+        let nodes = base.rows() + anchors.rows();
+        let fits = probabilities.len() == nodes * candidates.len()
+            && (anchors.rows() == 0 || anchors.columns() == base.columns())
+            && first_target <= base.rows();
+        if !fits {
+            return Err(Error::Graph("the parts of a model do not belong together".into()));
+        }
+        Ok(Model { base, anchors, first_target, probabilities, candidates })
+    }
+
+    /// Everything in it, to be stored.
+    pub fn parts(&self) -> ModelParts {
+        ModelParts {
+            base: self.base.clone(),
+            anchors: self.anchors.clone(),
+            first_target: self.first_target,
+            probabilities: self.probabilities.clone(),
+            candidates: self.candidates.clone(),
+        }
+    }
+
+    /// Rows of the nodes but anchors, of unit length under the cosine.
+    pub fn base(&self) -> &FeatureMatrix {
+        &self.base
     }
 
     /// Source nodes (or centres); the target nodes follow, then the anchors.

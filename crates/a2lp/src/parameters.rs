@@ -67,6 +67,29 @@ impl GraphMethod {
     }
 }
 
+/// Gives choices the words that users write for them, the same at every front end.
+macro_rules! words {
+    ($($choice:ident { $($word:literal => $variant:ident),* })*) => {
+        $(impl $choice {
+            /// What users write, and what it stands for.
+            pub const WORDS: &[(&str, $choice)] = &[$(($word, $choice::$variant)),*];
+        })*
+    };
+}
+
+words! {
+    GraphMethod {
+        "auto" => Auto, "exact" => Exact, "screened" => Screened, "pruned" => Pruned, "nndescent" => Nndescent
+    }
+    SourceNodes { "all" => All, "centres" => Centres }
+    Solver { "auto" => Auto, "cg" => Cg, "dense" => Dense }
+    AnchorWeights { "entropy" => Entropy, "uniform" => Uniform }
+    AnchorMode { "add" => Add, "replace" => Replace }
+    AnchorSpace { "unit" => Unit, "raw" => Raw }
+    LabelWeight { "none" => None, "class-size" => ClassSize }
+    Unreached { "unlabelled" => Unlabelled, "nearest" => Nearest }
+}
+
 /// Which source rows become labelled nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,377 @@
+"""The estimator: scikit-learn's manners, without needing scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import warnings
+
+import numpy as np
+
+from . import _native
+from .graph import read_graph
+from .progress import reporting
+from .validation import A2LPWarning, as_features, check_finite, class_names, named, read_labels, with_uniform
+
+# A2LP and its subclasses, joined with scikit-learn's base classes when the first instance is made.
+_joined: dict = {}
+
+
+def _join(cls):
+    """`cls` with scikit-learn's base classes, if it is installed: importing it takes longer than all of a2lp."""
+    if cls not in _joined:
+        try:
+            from sklearn.base import BaseEstimator, ClassifierMixin
+        except ImportError:
+            _joined[cls] = cls
+        else:
+            if issubclass(cls, BaseEstimator):
+                _joined[cls] = cls
+            else:
+                body = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+                body["_plain"] = cls
+                body["__signature__"] = _signature(cls)
+                # skada hands sample_domain to whoever asks for it.
+                body["__metadata_request__fit"] = {"sample_domain": True}
+                _joined[cls] = type(cls.__name__, (ClassifierMixin, BaseEstimator, cls), body)
+    return _joined[cls]
+
+
+def _signature(cls):
+    signature = inspect.signature(cls.__init__)
+    return signature.replace(parameters=[p for name, p in signature.parameters.items() if name != "self"])
+
+
+def _rebuild(cls):
+    return cls.__new__(cls)
+
+
+class _WithoutSklearn:
+    """What scikit-learn's base classes would bring."""
+
+    @classmethod
+    def _get_param_names(cls):
+        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep=True):
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._get_param_names()}
+
+    def set_params(self, **params):
+        """Change parameters."""
+        for name, value in params.items():
+            if name not in self._get_param_names():
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self!r}")
+            setattr(self, name, value)
+        return self
+
+    def score(self, X, y, sample_weight=None):
+        """Share of rows predicted correctly."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
+    def __repr__(self):
+        default = {n: p.default for n, p in inspect.signature(type(self).__init__).parameters.items()}
+        changed = (f"{n}={v!r}" for n, v in self.get_params().items() if v is not default[n] and v != default[n])
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+class A2LP(_WithoutSklearn):
+    """Label propagation with augmented anchors.
+
+    Labels unlabelled rows by labelled ones of another domain, and points that come later.
+
+    Parameters
+    ----------
+    n_neighbors : int or 'all', default 20
+        Neighbours of each node. Raise it when items stay unreached, lower it for classes with few items.
+    alpha : float, default 0.5
+        How far labels travel, between 0 and 1 (above 1 with solver='dense').
+    n_rounds : int, default 10
+        Propagations, with new anchors before each but the first; 1 is plain label propagation.
+    metric : 'cosine', 'gaussian' or 'dot3'
+        How alike two vectors are.
+    gauss_sigma2 : float, default 1
+        σ² of the Gaussian.
+    graph_method : 'auto', 'exact', 'screened', 'pruned' or 'nndescent'
+        How neighbours are searched for.
+    source_nodes : 'all' or 'centres'
+        Labelled rows that become nodes: all, or one centre per class.
+    unreached : 'unlabelled' or 'nearest'
+        What a row gets that no label reaches: nothing, or the label of the most similar labelled node.
+    min_confidence : float, default 0
+        Rows below it have status 'low-confidence'; they keep their label.
+    solver : 'auto', 'cg' or 'dense'
+    tol : float, default 1e-6
+        Relative residual at which cg stops.
+    max_iter : int, default 1000
+    anchor_weights : 'entropy' or 'uniform'
+    anchor_mode : 'add' or 'replace'
+    anchor_space : 'unit' or 'raw'
+    label_weight : 'none' or 'class-size'
+    k_includes_self : bool, default False
+    stop_when_stable : bool, default False
+        End early when a round changes no label.
+    random_state : int, default 0
+        For pruned and nndescent only.
+    n_jobs : int or None
+        Threads; None and -1 are all cores. The answer does not depend on them.
+    progress : bool or callable, default False
+        A tqdm bar, or a function of (stage, done, total) with stage 'neighbors' or 'rounds'.
+
+    Attributes
+    ----------
+    classes_ : the classes
+    transduction_ : label of every row of X; -1 (None where classes are not numbers) where no label reaches
+    label_distributions_ : probability of every class for every row of X
+    confidence_ : 1 − entropy/ln K of every row; good for sorting, not a calibrated probability. 1 for labelled rows
+    margin_ : first minus second probability
+    status_ : 'labelled', 'low-confidence', 'weak' or 'unreached'; 'given' for rows that came with a label
+    reached_ : does a path lead to a label?
+    anchors_, anchor_classes_, anchor_rounds_ : the anchors' vectors, their classes, the round each was made after
+    trace_ : one dict per round
+    n_iter_ : most iterations that the solver took in a round, 1 if there was nothing to solve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a2lp import A2LP
+    >>> X = np.array([[1, 0.1], [0.1, 1], [0.9, 0.3], [0.8, 0.2], [0.3, 0.7]])
+    >>> A2LP(n_neighbors=2).fit(X, [0, 1, -1, -1, -1]).transduction_.tolist()
+    [0, 1, 0, 0, 1]
+    """
+
+    def __new__(cls, *args, **kwargs):
+        return object.__new__(_join(cls))
+
+    def __init__(
+        self,
+        n_neighbors=20,
+        alpha=0.5,
+        n_rounds=10,
+        *,
+        metric="cosine",
+        gauss_sigma2=1.0,
+        graph_method="auto",
+        source_nodes="all",
+        unreached="unlabelled",
+        min_confidence=0.0,
+        solver="auto",
+        tol=1e-6,
+        max_iter=1000,
+        anchor_weights="entropy",
+        anchor_mode="add",
+        anchor_space="unit",
+        label_weight="none",
+        k_includes_self=False,
+        stop_when_stable=False,
+        random_state=0,
+        n_jobs=None,
+        progress=False,
+    ):
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.n_rounds = n_rounds
+        self.metric = metric
+        self.gauss_sigma2 = gauss_sigma2
+        self.graph_method = graph_method
+        self.source_nodes = source_nodes
+        self.unreached = unreached
+        self.min_confidence = min_confidence
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.anchor_weights = anchor_weights
+        self.anchor_mode = anchor_mode
+        self.anchor_space = anchor_space
+        self.label_weight = label_weight
+        self.k_includes_self = k_includes_self
+        self.stop_when_stable = stop_when_stable
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _settings(self):
+        return {name: getattr(self, name) for name in self._get_param_names() if name != "progress"}
+
+    def check_settings(self) -> None:
+        """Raise when a parameter is out of range."""
+        _native.check_settings(self._settings())
+
+    def fit(self, X, y, sample_domain=None, graph=None, *, graph_values="auto"):
+        """Propagate the labels.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of n_samples labels
+            -1, None or NaN for rows without one.
+        sample_domain : array of n_samples numbers, optional
+            Rows of domains below 0 are the target: their labels are not looked at.
+        graph : sparse matrix or (indices, values), optional
+            Neighbours of the rows of X, instead of searching for them: a SciPy matrix of similarities (from
+            :func:`neighbor_graph` or anyone), the output of scikit-learn's KNeighborsTransformer, or two arrays of shape
+            (n_samples, k).
+        graph_values : 'auto', 'similarity' or 'distance'
+            What the graph holds. 'auto' takes a matrix with a stored diagonal of 0 for distances, all else for
+            similarities.
+        """
+        X = self._features(X, reset=True)
+        target = None
+        if sample_domain is not None:
+            sample_domain = np.asarray(sample_domain)
+            if sample_domain.shape != (len(X),):
+                raise ValueError(f"sample_domain has shape {sample_domain.shape}; one number per row of X is needed")
+            target = sample_domain < 0
+        ids, classes = read_labels(y, len(X), target)
+        if graph_values not in ("auto", "similarity", "distance"):
+            raise ValueError(f"graph_values = {graph_values!r}: one of 'auto', 'similarity', 'distance'")
+        self.classes_ = classes
+        labelled = ids >= 0
+        if labelled.all():
+            self._fit_labelled(X, ids)
+        else:
+            self._fit_both(X, ids, labelled, graph, graph_values)
+        return self
+
+    def _fit_labelled(self, X, ids):
+        """Nothing to propagate to; the labelled rows are kept for points that come later."""
+        self._fitted = None
+        self._targets = np.array([], dtype=np.int64)
+        self._model = _native.Predictor.of_labelled(X, ids.astype(np.uint32), class_names(self.classes_), self._settings())
+        self.transduction_ = self.classes_[ids]
+        self.label_distributions_ = self._model.distributions()
+        self.confidence_ = np.ones(len(X), dtype=np.float32)
+        self.margin_ = np.ones(len(X), dtype=np.float32)
+        self.status_ = np.full(len(X), "given", dtype="U14")
+        self.reached_ = np.ones(len(X), dtype=bool)
+        self.anchors_ = np.empty((0, X.shape[1]), dtype=np.float32)
+        self.anchor_classes_ = self.classes_[:0]
+        self.anchor_rounds_ = np.array([], dtype=np.int64)
+        self.trace_ = []
+        self.n_iter_ = 1
+
+    def _fit_both(self, X, ids, labelled, graph, graph_values):
+        sources, self._targets = np.flatnonzero(labelled), np.flatnonzero(~labelled)
+        if graph is not None:
+            graph = read_graph(graph, len(X), self.metric, self.gauss_sigma2, graph_values)
+        with reporting(self.progress) as callback:
+            fitted = _native.fit(
+                X,
+                np.concatenate([sources, self._targets]),
+                ids[sources].astype(np.uint32),
+                class_names(self.classes_),
+                self._settings(),
+                graph,
+                callback,
+            )
+        self._fitted, self._model = fitted, fitted.model
+        found, confidence, margin, status = fitted.targets()
+
+        labels = ids.copy()
+        labels[self._targets] = found
+        self.transduction_ = named(labels, self.classes_)
+        nodes = self._model.distributions()
+        first = self._model.first_target
+        distributions = np.zeros((len(X), len(self.classes_)), dtype=np.float32)
+        if first == len(sources):
+            distributions[sources] = nodes[:first]
+        else:  # centres stand for the labelled rows
+            distributions[sources, ids[sources]] = 1.0
+        distributions[self._targets] = nodes[first:]
+        self.label_distributions_ = with_uniform(distributions)
+        self.confidence_ = np.ones(len(X), dtype=np.float32)
+        self.confidence_[self._targets] = confidence
+        self.margin_ = np.ones(len(X), dtype=np.float32)
+        self.margin_[self._targets] = margin
+        self.status_ = np.full(len(X), "given", dtype="U14")
+        self.status_[self._targets] = status
+        self.reached_ = self.status_ != "unreached"
+        self.anchors_, about = fitted.anchors()
+        self.anchor_classes_ = self.classes_[np.array([entry[0] for entry in about], dtype=np.int64)]
+        self.anchor_rounds_ = np.array([entry[1] for entry in about], dtype=np.int64)
+        self.trace_ = json.loads(fitted.rounds())
+        self.n_iter_ = max(1, *(entry["solve"]["iterations"] for entry in self.trace_))
+        for message in fitted.warnings():
+            warnings.warn(message, A2LPWarning, stacklevel=4)
+
+    def _features(self, X, reset):
+        try:
+            from sklearn.utils.validation import validate_data
+        except ImportError:
+            X = as_features(X)
+            if reset:
+                self.n_features_in_ = X.shape[1]
+            elif X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                    "as input."
+                )
+            return X
+        if hasattr(X, "detach"):
+            X = X.detach().cpu().numpy()
+        with np.errstate(over="ignore"):
+            X = validate_data(self, X, reset=reset, dtype=np.float32, order="C", ensure_all_finite=False)
+        check_finite(X, "X")
+        return X
+
+    def _predict(self, X):
+        if not hasattr(self, "_model"):
+            try:
+                from sklearn.exceptions import NotFittedError as kind
+            except ImportError:
+                kind = ValueError
+            raise kind(f"This {type(self).__name__} instance is not fitted yet; call fit first.")
+        answers, probabilities = self._model.predict(self._features(X, reset=False), self._settings())
+        ids = answers[0]
+        lost = int((ids < 0).sum())
+        if lost:
+            warnings.warn(
+                f"{lost} of {len(ids)} points are similar to no labelled one and stay unlabelled",
+                A2LPWarning,
+                stacklevel=3,
+            )
+        return ids, with_uniform(probabilities)
+
+    def predict(self, X):
+        """Labels of points that were not there before, by their neighbours in the graph; -1 (or None) where none is
+        similar at all."""
+        return named(self._predict(X)[0], self.classes_)
+
+    def predict_proba(self, X):
+        """Probability of every class; all alike for a point that is similar to none."""
+        return self._predict(X)[1]
+
+    def report(self, path, *, y_true=None, ids=None, title="A2LP", force=False) -> None:
+        """Write the run as one HTML page.
+
+        Parameters
+        ----------
+        path : where it goes
+        y_true : labels of the unlabelled rows, in the order of X, for comparison
+        ids : names of the unlabelled rows, in the order of X
+        """
+        if getattr(self, "_fitted", None) is None:
+            reason = "there were no unlabelled rows" if hasattr(self, "_model") else "it is not fitted"
+            if hasattr(self, "_model") and len(self._targets):
+                reason = "a model that was pickled keeps what it needs to predict, not the run; fit again"
+            raise ValueError(f"no run to report on: {reason}")
+        texts = [None if part is None else [str(v) for v in np.asarray(part).tolist()] for part in (ids, y_true)]
+        self._fitted.report(path, title, force, *texts)
+
+    # Pickled by the class that users import, and without what only a report needs.
+
+    def __reduce__(self):
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_fitted", "_model")}
+        if hasattr(self, "_model"):
+            state["_parts"] = self._model.parts()
+        return _rebuild, (getattr(type(self), "_plain", type(self)),), state
+
+    def __setstate__(self, state):
+        parts = state.pop("_parts", None)
+        self.__dict__.update(state)
+        if parts is not None:
+            self._fitted = None
+            self._model = _native.Predictor.from_parts(*parts, self._settings())
+
+
+A2LP.__signature__ = _signature(A2LP)

@@ -1,0 +1,87 @@
+"""One call from features to labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .estimator import A2LP
+from .validation import as_features, as_labels
+
+
+@dataclass
+class LabelResult:
+    """The labels of a target domain. ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches."""
+
+    labels: np.ndarray
+    confidence: np.ndarray
+    margin: np.ndarray
+    status: np.ndarray
+    probabilities: np.ndarray
+    classes: np.ndarray
+    ids: np.ndarray | None = None
+    model: A2LP | None = field(default=None, repr=False)
+
+    def to_frame(self):
+        """A pandas DataFrame, one row per target item: the columns of the labels file."""
+        import pandas
+
+        columns = {"label": self.labels, "confidence": self.confidence, "margin": self.margin, "status": self.status}
+        index = None if self.ids is None else pandas.Index(self.ids, name="id")
+        return pandas.DataFrame(columns, index=index)
+
+    def report(self, path, **options) -> None:
+        """Write the run as one HTML page; see :meth:`A2LP.report`."""
+        self.model.report(path, ids=self.ids, **options)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def label(source, source_labels, target, *, ids=None, **settings) -> LabelResult:
+    """Label the rows of `target` by those of `source`.
+
+    Parameters
+    ----------
+    source, target : arrays of shape (n, n_features)
+        Features of both domains, by the same extractor.
+    source_labels : array of n labels
+        Numbers or strings; a row labelled -1 or None counts as unlabelled.
+    ids : sequence, optional
+        Names of the target items.
+    **settings
+        Parameters of :class:`A2LP`.
+
+    Examples
+    --------
+    >>> import numpy as np, a2lp
+    >>> result = a2lp.label([[1, 0], [0, 1]], [3, 7], [[0.9, 0.2], [0.1, 0.8]], n_neighbors=2)
+    >>> result.labels.tolist()
+    [3, 7]
+    """
+    source, target = as_features(source, "source"), as_features(target, "target")
+    if source.shape[1] != target.shape[1]:
+        raise ValueError(
+            f"source has {source.shape[1]} columns, target {target.shape[1]}; both domains need features of the same "
+            "extractor"
+        )
+    if ids is not None and len(ids) != len(target):
+        raise ValueError(f"{len(ids)} ids for {len(target)} target rows; one per row is needed")
+    labels = as_labels(source_labels)
+    if labels.shape[:1] != (len(source),):
+        raise ValueError(f"{labels.shape[:1]} labels for {len(source)} source rows; one label per row is needed")
+    domain = np.concatenate([np.ones(len(source)), -np.ones(len(target))])
+    unknown = np.resize(labels[:1], (len(target),))  # whatever they are, the domain says that they do not count
+    model = A2LP(**settings).fit(np.concatenate([source, target]), np.concatenate([labels, unknown]), sample_domain=domain)
+    at = slice(len(source), None)
+    return LabelResult(
+        labels=model.transduction_[at],
+        confidence=model.confidence_[at],
+        margin=model.margin_[at],
+        status=model.status_[at],
+        probabilities=model.label_distributions_[at],
+        classes=model.classes_,
+        ids=None if ids is None else np.asarray(ids),
+        model=model,
+    )

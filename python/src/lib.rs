@@ -1,0 +1,435 @@
+//! The Rust side of the Python package: arrays in, arrays out, the GIL released in between.
+//!
+//! What users see is made in Python (`python/a2lp`); here is one function per thing the crates can do.
+
+#![warn(clippy::unwrap_used)]
+
+mod settings;
+mod watched;
+
+use a2lp::evaluation::TargetTruth;
+use a2lp::{
+    CheckedParameters, Classes, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Labels, Model,
+    ModelParts, NeighbourGraph, Observer, PseudoLabels, Stage,
+};
+use a2lp_report::record::{Evaluation, Memory, Summary, Timings};
+use a2lp_report::{Chapter, Run, RunRecord, Watcher};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+use watched::watched;
+
+/// The extension module behind the package `a2lp`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::{Fitted, Predictor, check_settings, fit, main, neighbor_graph};
+
+    #[pymodule_init]
+    fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        super::PyModuleMethods::add(module, "__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// An error of the crates as the exception a Python user expects, in Python's spelling.
+fn exception(error: Error) -> PyErr {
+    match error {
+        Error::Cancelled => PyKeyboardInterrupt::new_err("interrupted"),
+        Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+        Error::Parameter { name, value, rule } => {
+            PyValueError::new_err(format!("{} = {value}: {rule}", settings::python_name(name)))
+        }
+        other => PyValueError::new_err(other.to_string()),
+    }
+}
+
+type Float2<'py> = PyReadonlyArray2<'py, f32>;
+
+/// The rows of `x` in a new order.
+fn gather(x: &[f32], columns: usize, order: &[i64]) -> Result<FeatureMatrix, Error> {
+    let mut values: Vec<f32> = Vec::new();
+    let wanted = order.len() * columns;
+    if values.try_reserve_exact(wanted).is_err() {
+        let advice = "fit fewer rows";
+        return Err(Error::Memory { what: "features", bytes: 4 * wanted as u128, advice });
+    }
+    order.iter().for_each(|&row| values.extend_from_slice(&x[row as usize * columns..][..columns]));
+    FeatureMatrix::new(order.len(), columns, values)
+}
+
+/// A graph in the order of the rows of X, brought into the order of the nodes.
+fn reorder(graph: NeighbourGraph, order: &[i64]) -> NeighbourGraph {
+    let mut place = vec![0u32; order.len()];
+    order.iter().enumerate().for_each(|(node, &row)| place[row as usize] = node as u32);
+    let mut starts = vec![0];
+    let (mut columns, mut weights) = (Vec::new(), Vec::new());
+    for &row in order {
+        let range = graph.starts[row as usize]..graph.starts[row as usize + 1];
+        let mut entries: Vec<(u32, f32)> = graph.columns[range.clone()]
+            .iter()
+            .zip(&graph.weights[range])
+            // A column that is too large is refused with the rest of the checks.
+            .map(|(&column, &weight)| (place.get(column as usize).copied().unwrap_or(u32::MAX), weight))
+            .collect();
+        entries.sort_unstable_by_key(|entry| entry.0);
+        columns.extend(entries.iter().map(|entry| entry.0));
+        weights.extend(entries.iter().map(|entry| entry.1));
+        starts.push(columns.len());
+    }
+    NeighbourGraph { starts, columns, weights }
+}
+
+type GraphArrays<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f32>);
+
+fn read_graph(arrays: &GraphArrays<'_>, rows: usize) -> PyResult<NeighbourGraph> {
+    let wrong = |message: &str| PyValueError::new_err(format!("the graph does not fit: {message}"));
+    let starts: Vec<usize> = arrays
+        .0
+        .as_slice()?
+        .iter()
+        .map(|&s| usize::try_from(s).map_err(|_| wrong("a row starts before 0")))
+        .collect::<PyResult<_>>()?;
+    let columns: Vec<u32> = arrays
+        .1
+        .as_slice()?
+        .iter()
+        .map(|&c| u32::try_from(c).map_err(|_| wrong("a column is negative or too large")))
+        .collect::<PyResult<_>>()?;
+    let weights = arrays.2.as_slice()?.to_vec();
+    let sound = starts.len() == rows + 1
+        && starts.is_sorted()
+        && starts.last() == Some(&columns.len())
+        && weights.len() == columns.len();
+    if !sound {
+        return Err(wrong(&format!("{} row starts for {rows} rows", starts.len())));
+    }
+    Ok(NeighbourGraph { starts, columns, weights })
+}
+
+/// Checks settings without doing anything.
+#[pyfunction]
+fn check_settings(settings: &Bound<'_, PyDict>) -> PyResult<()> {
+    settings::read(settings)?.check().map_err(exception).map(drop)
+}
+
+/// Passes rounds on to the watcher, and progress to whoever asked for it.
+struct Both<'a> {
+    watcher: &'a Watcher<'static>,
+    relay: &'a dyn Observer,
+}
+
+impl Observer for Both<'_> {
+    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
+        self.relay.progress(stage, done, total)
+    }
+
+    fn round(&self, round: &FinishedRound<'_>) {
+        self.watcher.round(round);
+    }
+}
+
+/// Labels the rows of `x` after the first `labels.len()` in `order`.
+#[pyfunction]
+#[pyo3(signature = (x, order, labels, classes, settings, graph=None, callback=None))]
+#[allow(clippy::too_many_arguments)]
+fn fit(
+    py: Python<'_>,
+    x: Float2<'_>,
+    order: PyReadonlyArray1<'_, i64>,
+    labels: PyReadonlyArray1<'_, u32>,
+    classes: Vec<String>,
+    settings: &Bound<'_, PyDict>,
+    graph: Option<GraphArrays<'_>>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Fitted> {
+    let started = Instant::now();
+    let parameters = settings::read(settings)?.check().map_err(exception)?;
+    let (x, order, ids) = ((x.as_slice()?, x.shape()[1]), order.as_slice()?, labels.as_slice()?);
+    let graph = graph.map(|arrays| read_graph(&arrays, order.len())).transpose()?;
+    let (values, columns) = x;
+    let result = watched(py, callback, |relay| {
+        let features = gather(values, columns, order)?;
+        let labels = Labels::from_ids(Classes::new(classes)?, ids.to_vec())?;
+        let domains = Domains::stacked(features, ids.len(), labels)?;
+        let watcher = Watcher::new(&domains, &parameters, None)?;
+        let graph = graph.map(|graph| reorder(graph, order));
+        let observer = Both { watcher: &watcher, relay };
+        let (labelling, model) = a2lp::fit(domains, graph, &parameters, &observer)?;
+        Ok((labelling, model, watcher))
+    })?;
+    let (labelling, model, watcher) = result.map_err(exception)?;
+    let model = Predictor { model, parameters };
+    Ok(Fitted { labelling, model: Py::new(py, model)?, watcher, total_secs: started.elapsed().as_secs_f64() })
+}
+
+/// A finished run.
+#[pyclass(frozen)]
+struct Fitted {
+    labelling: Labelling,
+    model: Py<Predictor>,
+    watcher: Watcher<'static>,
+    total_secs: f64,
+}
+
+#[pymethods]
+impl Fitted {
+    #[getter]
+    fn model(&self, py: Python<'_>) -> Py<Predictor> {
+        self.model.clone_ref(py)
+    }
+
+    /// (labels or -1, confidence, margin, status) of the target items.
+    fn targets<'py>(&self, py: Python<'py>) -> Answers<'py> {
+        answers(py, &self.labelling.pseudo_labels)
+    }
+
+    /// The vectors of the anchors, and (class, round, items) of each.
+    fn anchors<'py>(&self, py: Python<'py>) -> PyResult<Anchors<'py>> {
+        let anchors = &self.labelling.anchors;
+        let columns = self.model.get().model.columns();
+        let values: Vec<f32> = anchors.iter().flat_map(|anchor| anchor.vector.iter().copied()).collect();
+        let about = anchors.iter().map(|anchor| (anchor.class, anchor.round, anchor.items)).collect();
+        Ok((PyArray1::from_vec(py, values).reshape([anchors.len(), columns])?, about))
+    }
+
+    /// The rounds, as JSON.
+    fn rounds(&self) -> PyResult<String> {
+        serde_json::to_string(&self.labelling.rounds).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// How neighbours were found, as JSON.
+    fn graph(&self) -> PyResult<String> {
+        serde_json::to_string(&self.labelling.graph).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    #[getter]
+    fn converged(&self) -> bool {
+        self.labelling.converged()
+    }
+
+    #[getter]
+    fn neighbours_secs(&self) -> f64 {
+        self.labelling.neighbours_secs
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.labelling.warnings().iter().map(ToString::to_string).collect()
+    }
+
+    /// Writes the page of this run.
+    #[pyo3(signature = (path, title, force, ids=None, truth=None))]
+    fn report(
+        &self,
+        path: PathBuf,
+        title: String,
+        force: bool,
+        ids: Option<Vec<String>>,
+        truth: Option<Vec<String>>,
+    ) -> PyResult<()> {
+        let items = self.labelling.pseudo_labels.len();
+        for (what, given) in [("ids", &ids), ("truth", &truth)] {
+            if let Some(given) = given.as_ref().filter(|given| given.len() != items) {
+                let message =
+                    format!("{} {what} for {items} unlabelled rows; one per row is needed", given.len());
+                return Err(PyValueError::new_err(message));
+            }
+        }
+        let truth = truth.map(|names| TargetTruth::new(&self.labelling.classes, &names));
+        let score =
+            truth.as_ref().map(|truth| truth.score(self.labelling.pseudo_labels.labels())).transpose();
+        let score = score.map_err(exception)?;
+        let finished = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+        let record = RunRecord {
+            a2lp: env!("CARGO_PKG_VERSION").into(),
+            command: Vec::new(),
+            finished_unix_secs: finished,
+            inputs: None,
+            settings: a2lp_report::record::settings(&self.model.get().parameters, 1.0),
+            summary: Summary::new(&path, &self.labelling, score.as_ref()),
+            evaluation: score.map(|score| Evaluation { score, rounds: Vec::new() }),
+            graph: self.labelling.graph.clone(),
+            rounds: self.labelling.rounds.clone(),
+            timings: Timings {
+                neighbours_secs: self.labelling.neighbours_secs,
+                rounds_secs: self.labelling.rounds.iter().map(|r| r.graph_secs + r.solve_secs).sum(),
+                total_secs: self.total_secs,
+                ..Timings::default()
+            },
+            memory: Memory::default(),
+        };
+        let trace = self.watcher.trace(&self.labelling, truth.as_ref(), ids.as_deref());
+        let page = a2lp_report::page(&[Chapter::Run(Run { title, record, trace: Some(trace) })]);
+        a2lp_data::write_atomically(&path, force, |file| file.write_all(page.as_bytes())).map_err(|error| {
+            match error.problem {
+                a2lp_data::Problem::Exists => PyFileExistsError::new_err(format!(
+                    "{} exists already; pass force=True to replace it",
+                    path.display()
+                )),
+                _ => PyOSError::new_err(error.to_string()),
+            }
+        })
+    }
+}
+
+type Anchors<'py> = (Bound<'py, PyArray2<f32>>, Vec<(u32, usize, usize)>);
+type Answers<'py> =
+    (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Vec<&'static str>);
+
+fn answers<'py>(py: Python<'py>, pseudo: &PseudoLabels) -> Answers<'py> {
+    let labels = pseudo.labels().iter().map(|label| label.map_or(-1, i64::from)).collect();
+    (
+        PyArray1::from_vec(py, labels),
+        PyArray1::from_slice(py, pseudo.confidence()),
+        PyArray1::from_slice(py, pseudo.margin()),
+        pseudo.status().iter().map(|status| status.as_str()).collect(),
+    )
+}
+
+/// What labels points that come later.
+#[pyclass(frozen)]
+struct Predictor {
+    model: Model,
+    parameters: CheckedParameters,
+}
+
+type Parts<'py> =
+    (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, usize, Bound<'py, PyArray2<f32>>, Vec<bool>);
+
+#[pymethods]
+impl Predictor {
+    /// A model of labelled rows only.
+    #[staticmethod]
+    fn of_labelled(
+        py: Python<'_>,
+        x: Float2<'_>,
+        labels: PyReadonlyArray1<'_, u32>,
+        classes: Vec<String>,
+        settings: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let parameters = settings::read(settings)?.check().map_err(exception)?;
+        let (rows, columns) = (x.shape()[0], x.shape()[1]);
+        let (values, ids) = (x.as_slice()?, labels.as_slice()?);
+        let model = py.detach(|| {
+            let features = FeatureMatrix::new(rows, columns, values.to_vec())?;
+            Model::of_labelled(
+                features,
+                &Labels::from_ids(Classes::new(classes)?, ids.to_vec())?,
+                &parameters,
+            )
+        });
+        Ok(Predictor { model: model.map_err(exception)?, parameters })
+    }
+
+    /// (labels or -1, confidence, margin, status) of new rows, and their probabilities; all 0 where unreached.
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: Float2<'py>,
+        settings: &Bound<'_, PyDict>,
+    ) -> PyResult<(Answers<'py>, Bound<'py, PyArray2<f32>>)> {
+        // Threads and the confidence asked for may have changed since.
+        let parameters = settings::read(settings)?.check().map_err(exception)?;
+        let (rows, columns) = (x.shape()[0], x.shape()[1]);
+        let values = x.as_slice()?;
+        let found = watched(py, None, |_| {
+            self.model.predict(FeatureMatrix::new(rows, columns, values.to_vec())?, &parameters)
+        })?;
+        let found = found.map_err(exception)?;
+        let mut probabilities = Vec::with_capacity(rows * self.model.classes());
+        for row in 0..rows {
+            let reached = found.labels()[row].is_some();
+            probabilities.extend(found.probabilities(row).iter().map(|&p| if reached { p } else { 0.0 }));
+        }
+        let probabilities = PyArray1::from_vec(py, probabilities).reshape([rows, self.model.classes()])?;
+        Ok((answers(py, &found), probabilities))
+    }
+
+    /// Probabilities of the nodes but anchors, in their order; a row of 0 where no label reaches.
+    fn distributions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let nodes = self.model.base().rows();
+        let values = (0..nodes).flat_map(|node| self.model.probabilities(node).iter().copied()).collect();
+        PyArray1::from_vec(py, values).reshape([nodes, self.model.classes()])
+    }
+
+    #[getter]
+    fn first_target(&self) -> usize {
+        self.model.first_target()
+    }
+
+    /// What is in it, as arrays.
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+        let ModelParts { base, anchors, first_target, probabilities, candidates } = self.model.parts();
+        let matrix =
+            |m: &FeatureMatrix| PyArray1::from_slice(py, m.values()).reshape([m.rows(), m.columns()]);
+        let nodes = base.rows() + anchors.rows();
+        let probabilities = PyArray1::from_vec(py, probabilities).reshape([nodes, candidates.len()])?;
+        Ok((matrix(&base)?, matrix(&anchors)?, first_target, probabilities, candidates))
+    }
+
+    /// The opposite of `parts`.
+    #[staticmethod]
+    fn from_parts(
+        base: Float2<'_>,
+        anchors: Float2<'_>,
+        first_target: usize,
+        probabilities: Float2<'_>,
+        candidates: Vec<bool>,
+        settings: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let parameters = settings::read(settings)?.check().map_err(exception)?;
+        let matrix = |m: &Float2<'_>| -> PyResult<FeatureMatrix> {
+            FeatureMatrix::new(m.shape()[0], m.shape()[1], m.as_slice()?.to_vec()).map_err(exception)
+        };
+        let probabilities = probabilities.as_slice()?.to_vec();
+        let parts = ModelParts {
+            base: matrix(&base)?,
+            anchors: matrix(&anchors)?,
+            first_target,
+            probabilities,
+            candidates,
+        };
+        Ok(Predictor { model: Model::from_parts(parts).map_err(exception)?, parameters })
+    }
+}
+
+type Csr<'py> =
+    (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f32>>, String, Option<String>);
+
+/// Row starts, columns and similarities of the neighbour graph, how it was found as JSON, and a warning.
+#[pyfunction]
+#[pyo3(signature = (x, settings, symmetric, callback=None))]
+fn neighbor_graph<'py>(
+    py: Python<'py>,
+    x: Float2<'py>,
+    settings: &Bound<'_, PyDict>,
+    symmetric: bool,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Csr<'py>> {
+    let parameters = settings::read(settings)?.check().map_err(exception)?;
+    let (rows, columns) = (x.shape()[0], x.shape()[1]);
+    let values = x.as_slice()?;
+    let found = watched(py, callback, |relay| {
+        let features = FeatureMatrix::new(rows, columns, values.to_vec())?;
+        a2lp::neighbour_graph(features, &parameters, symmetric, relay)
+    })?;
+    let found = found.map_err(exception)?;
+    let whole = |values: &mut dyn Iterator<Item = i64>| PyArray1::from_vec(py, values.collect());
+    Ok((
+        whole(&mut found.graph.starts.iter().map(|&s| s as i64)),
+        whole(&mut found.graph.columns.iter().map(|&c| i64::from(c))),
+        PyArray1::from_slice(py, &found.graph.weights),
+        serde_json::to_string(&found.report).map_err(|e| PyValueError::new_err(e.to_string()))?,
+        found.warning().map(|warning| warning.to_string()),
+    ))
+}
+
+/// The command line; gives its exit code.
+#[pyfunction]
+fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    py.detach(|| a2lp_cli::main(args))
+}
