@@ -5,16 +5,20 @@
 CARGO ?= cargo
 DATA_NOTES := target/tmp/data-tests
 BROWSER_NOTES := target/tmp/browser-tests
+PYTHON ?= python3
+PYTHON_DIR := target/python
 
-.PHONY: test lint unit browser demo-picture clean
+.PHONY: test lint unit browser python demo-picture clean
 
-test: lint browser unit
+test: lint browser unit python
 	@ran=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^ran-'); \
 	skipped=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^skipped-'); \
 	echo "data-backed tests: $$ran ran, $$skipped skipped for want of data (A2LP_TEST_DATA or ../shared)"
 	@if [ -e $(BROWSER_NOTES)/skipped ]; then \
 		echo "BROWSER TESTS SKIPPED: no Chromium on this machine; install one, or name it in A2LP_CHROMIUM"; \
 	else echo "browser tests: ran"; fi
+	@if [ -e $(PYTHON_DIR)/summary ]; then cat $(PYTHON_DIR)/summary; else \
+		echo "PYTHON TESTS SKIPPED: no $(PYTHON) with the module venv on this machine"; fi
 
 # The tests of the report look for a Chromium. One is installed only on Debian, as root, and when there is none.
 browser:
@@ -36,6 +40,28 @@ unit:
 	$(CARGO) test --release --workspace --quiet
 	$(CARGO) run --release --quiet -p a2lp --example label >/dev/null
 	$(CARGO) run --release --quiet -p a2lp --example observe >/dev/null
+
+# The Python package, as a wheel, in virtual environments of our own: one with what the tests need, one with nothing.
+python:
+	@rm -f $(PYTHON_DIR)/summary
+	@if $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null; then $(MAKE) --no-print-directory python-tests; fi
+
+.PHONY: python-tests
+python-tests:
+	@mkdir -p $(PYTHON_DIR) && rm -rf $(PYTHON_DIR)/wheels $(PYTHON_DIR)/clean
+	@[ -e $(PYTHON_DIR)/venv/bin/pip ] || $(PYTHON) -m venv $(PYTHON_DIR)/venv
+	$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt
+	cd python && ../$(PYTHON_DIR)/venv/bin/maturin build --release --quiet --out ../$(PYTHON_DIR)/wheels
+	$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYTHON_DIR)/wheels/*.whl
+	cd python && ../$(PYTHON_DIR)/venv/bin/pytest -p no:cacheprovider
+	$(PYTHON) -m venv $(PYTHON_DIR)/clean
+	$(PYTHON_DIR)/clean/bin/pip install --quiet --disable-pip-version-check $(PYTHON_DIR)/wheels/*.whl
+	@$(PYTHON_DIR)/clean/bin/a2lp --version >/dev/null
+	@cd $(PYTHON_DIR) && clean/bin/python -X importtime -c 'import a2lp' 2>&1 | awk -F'|' \
+		'$$3 ~ /^ a2lp$$/ { a = $$2 } $$3 ~ /^ +numpy$$/ { n = $$2 } \
+		END { printf "python tests: ran; import a2lp takes %.2f s, of which NumPy %.2f s", a / 1e6, n / 1e6 }' >summary
+	@size=$$(wc -c <$$(echo $(PYTHON_DIR)/wheels/*.whl)); \
+	echo "; the wheel has $$((size / 1048576)).$$((size % 1048576 * 10 / 1048576)) MiB" >>$(PYTHON_DIR)/summary
 
 # The picture in the README, drawn by the demo.
 demo-picture:

@@ -12,7 +12,7 @@ _Callback = Callable[[str, int, int], Any]
 
 def check_settings(settings: Dict[str, Any]) -> None: ...
 def fit(
-    x: NDArray[np.float32],
+    x: Sequence[NDArray[np.float32]],
     order: NDArray[np.int64],
     labels: NDArray[np.uint32],
     classes: Sequence[str],
@@ -42,6 +42,7 @@ class Fitted:
         path: str | PathLike[str],
         title: str,
         force: bool,
+        tsne: bool,
         ids: Optional[Sequence[str]] = None,
         truth: Optional[Sequence[str]] = None,
     ) -> None: ...

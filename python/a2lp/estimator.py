@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
+from typing import Callable
 
 import numpy as np
 
@@ -145,28 +146,28 @@ class A2LP(_WithoutSklearn):
 
     def __init__(
         self,
-        n_neighbors=20,
-        alpha=0.5,
-        n_rounds=10,
+        n_neighbors: int | str = 20,
+        alpha: float = 0.5,
+        n_rounds: int = 10,
         *,
-        metric="cosine",
-        gauss_sigma2=1.0,
-        graph_method="auto",
-        source_nodes="all",
-        unreached="unlabelled",
-        min_confidence=0.0,
-        solver="auto",
-        tol=1e-6,
-        max_iter=1000,
-        anchor_weights="entropy",
-        anchor_mode="add",
-        anchor_space="unit",
-        label_weight="none",
-        k_includes_self=False,
-        stop_when_stable=False,
-        random_state=0,
-        n_jobs=None,
-        progress=False,
+        metric: str = "cosine",
+        gauss_sigma2: float = 1.0,
+        graph_method: str = "auto",
+        source_nodes: str = "all",
+        unreached: str = "unlabelled",
+        min_confidence: float = 0.0,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        anchor_weights: str = "entropy",
+        anchor_mode: str = "add",
+        anchor_space: str = "unit",
+        label_weight: str = "none",
+        k_includes_self: bool = False,
+        stop_when_stable: bool = False,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+        progress: bool | Callable[[str, int, int], object] = False,
     ):
         self.n_neighbors = n_neighbors
         self.alpha = alpha
@@ -197,7 +198,7 @@ class A2LP(_WithoutSklearn):
         """Raise when a parameter is out of range."""
         _native.check_settings(self._settings())
 
-    def fit(self, X, y, sample_domain=None, graph=None, *, graph_values="auto"):
+    def fit(self, X, y, sample_domain=None, graph=None, *, graph_values: str = "auto") -> A2LP:
         """Propagate the labels.
 
         Parameters
@@ -230,7 +231,9 @@ class A2LP(_WithoutSklearn):
         if labelled.all():
             self._fit_labelled(X, ids)
         else:
-            self._fit_both(X, ids, labelled, graph, graph_values)
+            if graph is not None:
+                graph = read_graph(graph, len(X), self.metric, self.gauss_sigma2, graph_values)
+            self._fit_both([X], ids, labelled, graph)
         return self
 
     def _fit_labelled(self, X, ids):
@@ -250,13 +253,13 @@ class A2LP(_WithoutSklearn):
         self.trace_ = []
         self.n_iter_ = 1
 
-    def _fit_both(self, X, ids, labelled, graph, graph_values):
+    def _fit_both(self, parts, ids, labelled, graph=None):
+        """Propagate from labelled to unlabelled rows; rows may come in several arrays, so that nobody has to stack them."""
+        rows = len(ids)
         sources, self._targets = np.flatnonzero(labelled), np.flatnonzero(~labelled)
-        if graph is not None:
-            graph = read_graph(graph, len(X), self.metric, self.gauss_sigma2, graph_values)
         with reporting(self.progress) as callback:
             fitted = _native.fit(
-                X,
+                parts,
                 np.concatenate([sources, self._targets]),
                 ids[sources].astype(np.uint32),
                 class_names(self.classes_),
@@ -272,18 +275,18 @@ class A2LP(_WithoutSklearn):
         self.transduction_ = named(labels, self.classes_)
         nodes = self._model.distributions()
         first = self._model.first_target
-        distributions = np.zeros((len(X), len(self.classes_)), dtype=np.float32)
+        distributions = np.zeros((rows, len(self.classes_)), dtype=np.float32)
         if first == len(sources):
             distributions[sources] = nodes[:first]
         else:  # centres stand for the labelled rows
             distributions[sources, ids[sources]] = 1.0
         distributions[self._targets] = nodes[first:]
         self.label_distributions_ = with_uniform(distributions)
-        self.confidence_ = np.ones(len(X), dtype=np.float32)
+        self.confidence_ = np.ones(rows, dtype=np.float32)
         self.confidence_[self._targets] = confidence
-        self.margin_ = np.ones(len(X), dtype=np.float32)
+        self.margin_ = np.ones(rows, dtype=np.float32)
         self.margin_[self._targets] = margin
-        self.status_ = np.full(len(X), "given", dtype="U14")
+        self.status_ = np.full(rows, "given", dtype="U14")
         self.status_[self._targets] = status
         self.reached_ = self.status_ != "unreached"
         self.anchors_, about = fitted.anchors()
@@ -332,16 +335,16 @@ class A2LP(_WithoutSklearn):
             )
         return ids, with_uniform(probabilities)
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Labels of points that were not there before, by their neighbours in the graph; -1 (or None) where none is
         similar at all."""
         return named(self._predict(X)[0], self.classes_)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> np.ndarray:
         """Probability of every class; all alike for a point that is similar to none."""
         return self._predict(X)[1]
 
-    def report(self, path, *, y_true=None, ids=None, title="A2LP", force=False) -> None:
+    def report(self, path, *, y_true=None, ids=None, title="A2LP", map="pca", force=False) -> None:
         """Write the run as one HTML page.
 
         Parameters
@@ -349,14 +352,18 @@ class A2LP(_WithoutSklearn):
         path : where it goes
         y_true : labels of the unlabelled rows, in the order of X, for comparison
         ids : names of the unlabelled rows, in the order of X
+        map : 'pca', or 'tsne' for neighbours next to neighbours, which takes up to a minute
+        force : replace a file that exists
         """
+        if map not in ("pca", "tsne"):
+            raise ValueError(f"map = {map!r}: 'pca' or 'tsne'")
         if getattr(self, "_fitted", None) is None:
             reason = "there were no unlabelled rows" if hasattr(self, "_model") else "it is not fitted"
             if hasattr(self, "_model") and len(self._targets):
                 reason = "a model that was pickled keeps what it needs to predict, not the run; fit again"
             raise ValueError(f"no run to report on: {reason}")
         texts = [None if part is None else [str(v) for v in np.asarray(part).tolist()] for part in (ids, y_true)]
-        self._fitted.report(path, title, force, *texts)
+        self._fitted.report(path, title, force, map == "tsne", *texts)
 
     # Pickled by the class that users import, and without what only a report needs.
 

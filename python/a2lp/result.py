@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .estimator import A2LP
-from .validation import as_features, as_labels
+from .validation import as_features, read_labels
 
 
 @dataclass
@@ -68,12 +68,11 @@ def label(source, source_labels, target, *, ids=None, **settings) -> LabelResult
         )
     if ids is not None and len(ids) != len(target):
         raise ValueError(f"{len(ids)} ids for {len(target)} target rows; one per row is needed")
-    labels = as_labels(source_labels)
-    if labels.shape[:1] != (len(source),):
-        raise ValueError(f"{labels.shape[:1]} labels for {len(source)} source rows; one label per row is needed")
-    domain = np.concatenate([np.ones(len(source)), -np.ones(len(target))])
-    unknown = np.resize(labels[:1], (len(target),))  # whatever they are, the domain says that they do not count
-    model = A2LP(**settings).fit(np.concatenate([source, target]), np.concatenate([labels, unknown]), sample_domain=domain)
+    model = A2LP(**settings)
+    known, model.classes_ = read_labels(source_labels, len(source))
+    model.n_features_in_ = source.shape[1]
+    numbers = np.concatenate([known, np.full(len(target), -1)])
+    model._fit_both([source, target], numbers, numbers >= 0)
     at = slice(len(source), None)
     return LabelResult(
         labels=model.transduction_[at],

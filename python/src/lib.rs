@@ -7,13 +7,13 @@
 mod settings;
 mod watched;
 
-use a2lp::evaluation::TargetTruth;
+use a2lp::evaluation::{RoundScore, TargetTruth};
 use a2lp::{
     CheckedParameters, Classes, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Labels, Model,
     ModelParts, NeighbourGraph, Observer, PseudoLabels, Stage,
 };
 use a2lp_report::record::{Evaluation, Memory, Summary, Timings};
-use a2lp_report::{Chapter, Run, RunRecord, Watcher};
+use a2lp_report::{Chapter, Run, RunRecord, Trace, Watcher};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -50,15 +50,24 @@ fn exception(error: Error) -> PyErr {
 
 type Float2<'py> = PyReadonlyArray2<'py, f32>;
 
-/// The rows of `x` in a new order.
-fn gather(x: &[f32], columns: usize, order: &[i64]) -> Result<FeatureMatrix, Error> {
+/// Rows of several arrays, one below the other, in a new order.
+fn gather(parts: &[&[f32]], columns: usize, order: &[i64]) -> Result<FeatureMatrix, Error> {
     let mut values: Vec<f32> = Vec::new();
     let wanted = order.len() * columns;
     if values.try_reserve_exact(wanted).is_err() {
         let advice = "fit fewer rows";
         return Err(Error::Memory { what: "features", bytes: 4 * wanted as u128, advice });
     }
-    order.iter().for_each(|&row| values.extend_from_slice(&x[row as usize * columns..][..columns]));
+    for &row in order {
+        let mut at = row as usize * columns;
+        for part in parts {
+            if at < part.len() {
+                values.extend_from_slice(&part[at..][..columns]);
+                break;
+            }
+            at -= part.len();
+        }
+    }
     FeatureMatrix::new(order.len(), columns, values)
 }
 
@@ -133,13 +142,13 @@ impl Observer for Both<'_> {
     }
 }
 
-/// Labels the rows of `x` after the first `labels.len()` in `order`.
+/// Labels the rows of `x`, which may come in several arrays, after the first `labels.len()` in `order`.
 #[pyfunction]
 #[pyo3(signature = (x, order, labels, classes, settings, graph=None, callback=None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
-    x: Float2<'_>,
+    x: Vec<Float2<'_>>,
     order: PyReadonlyArray1<'_, i64>,
     labels: PyReadonlyArray1<'_, u32>,
     classes: Vec<String>,
@@ -149,11 +158,12 @@ fn fit(
 ) -> PyResult<Fitted> {
     let started = Instant::now();
     let parameters = settings::read(settings)?.check().map_err(exception)?;
-    let (x, order, ids) = ((x.as_slice()?, x.shape()[1]), order.as_slice()?, labels.as_slice()?);
+    let (order, ids) = (order.as_slice()?, labels.as_slice()?);
+    let columns = x.first().map_or(0, |part| part.shape()[1]);
+    let parts = x.iter().map(|part| part.as_slice()).collect::<Result<Vec<_>, _>>()?;
     let graph = graph.map(|arrays| read_graph(&arrays, order.len())).transpose()?;
-    let (values, columns) = x;
     let result = watched(py, callback, |relay| {
-        let features = gather(values, columns, order)?;
+        let features = gather(&parts, columns, order)?;
         let labels = Labels::from_ids(Classes::new(classes)?, ids.to_vec())?;
         let domains = Domains::stacked(features, ids.len(), labels)?;
         let watcher = Watcher::new(&domains, &parameters, None)?;
@@ -222,12 +232,15 @@ impl Fitted {
     }
 
     /// Writes the page of this run.
-    #[pyo3(signature = (path, title, force, ids=None, truth=None))]
+    #[pyo3(signature = (path, title, force, tsne, ids=None, truth=None))]
+    #[allow(clippy::too_many_arguments)]
     fn report(
         &self,
+        py: Python<'_>,
         path: PathBuf,
         title: String,
         force: bool,
+        tsne: bool,
         ids: Option<Vec<String>>,
         truth: Option<Vec<String>>,
     ) -> PyResult<()> {
@@ -251,7 +264,7 @@ impl Fitted {
             inputs: None,
             settings: a2lp_report::record::settings(&self.model.get().parameters, 1.0),
             summary: Summary::new(&path, &self.labelling, score.as_ref()),
-            evaluation: score.map(|score| Evaluation { score, rounds: Vec::new() }),
+            evaluation: score.map(|score| Evaluation { score, rounds: self.scores(truth.as_ref()) }),
             graph: self.labelling.graph.clone(),
             rounds: self.labelling.rounds.clone(),
             timings: Timings {
@@ -262,7 +275,10 @@ impl Fitted {
             },
             memory: Memory::default(),
         };
-        let trace = self.watcher.trace(&self.labelling, truth.as_ref(), ids.as_deref());
+        let mut trace = self.watcher.trace(&self.labelling, truth.as_ref(), ids.as_deref());
+        if tsne {
+            self.lay_out(py, &mut trace)?;
+        }
         let page = a2lp_report::page(&[Chapter::Run(Run { title, record, trace: Some(trace) })]);
         a2lp_data::write_atomically(&path, force, |file| file.write_all(page.as_bytes())).map_err(|error| {
             match error.problem {
@@ -273,6 +289,48 @@ impl Fitted {
                 _ => PyOSError::new_err(error.to_string()),
             }
         })
+    }
+}
+
+impl Fitted {
+    /// Every round against the truth, but for what only the graph of that round could tell.
+    fn scores(&self, truth: Option<&TargetTruth>) -> Vec<RoundScore> {
+        let rounds = self.labelling.labels_by_round.iter().zip(1..);
+        rounds
+            .filter_map(|(labels, round)| {
+                let score = truth?.score(labels).ok()?;
+                Some(RoundScore {
+                    round,
+                    accuracy: score.accuracy,
+                    mean_class_accuracy: score.mean_class_accuracy,
+                    pow: f64::NAN,
+                    same_class_regulariser: f64::NAN,
+                    other_class_regulariser: f64::NAN,
+                })
+            })
+            .collect()
+    }
+
+    /// Lays the map out by t-SNE, from the rows that the model keeps.
+    fn lay_out(&self, py: Python<'_>, trace: &mut Trace) -> PyResult<()> {
+        let Predictor { model, parameters } = self.model.get();
+        let map = &mut trace.map;
+        if model.first_target() != map.source_items {
+            return Err(PyValueError::new_err(
+                "map = 'tsne': class centres have no rows to lay out; use map='pca'",
+            ));
+        }
+        let sources = map.rows[..map.source_points].iter().map(|&row| i64::from(row));
+        let targets =
+            map.rows[map.source_points..].iter().map(|&row| i64::from(row) + map.source_items as i64);
+        let rows: Vec<i64> = sources.chain(targets).collect();
+        let features = gather(&[model.base().values()], model.columns(), &rows).map_err(exception)?;
+        let laid = watched(py, None, |relay| {
+            a2lp_report::lay_out(map, features, parameters.threads(), relay, &|done, total| {
+                relay.progress(Stage::Rounds, done, total)
+            })
+        })?;
+        laid.map_err(exception)
     }
 }
 

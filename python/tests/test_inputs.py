@@ -157,10 +157,11 @@ def test_one_call(domains, tmp_path):
     page = tmp_path / "page.html"
     result.report(page, y_true=yt, title="Two <domains>")
     text = page.read_text()
-    assert "Two &lt;domains&gt;" in text and "item 3" in text and "Calibration" in text
+    assert "Two &lt;domains&gt;" in text and "item 3" in text and "Calibration" in text and "Accuracy round by round" in text
     with pytest.raises(FileExistsError, match="force=True"):
         result.report(page)
-    result.report(page, force=True)
+    result.report(page, force=True, map="tsne")
+    assert "t-SNE by cosine" in page.read_text()
     with pytest.raises(ValueError, match="one per row"):
         result.model.report(tmp_path / "other.html", ids=ids[:3])
 

@@ -89,8 +89,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_ends_a_fit_within_a_second():
-    child = subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, text=True)
+def test_an_interrupt_ends_a_fit_within_a_second(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", SLOW], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     time.sleep(1.0)
     sent = time.time()
@@ -158,17 +158,17 @@ else:
 """
 
 
-def test_numpy_is_enough():
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+def test_numpy_is_enough(tmp_path):
+    done = subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_importing_is_quick_and_brings_nothing_along():
+def test_importing_is_quick_and_brings_nothing_along(tmp_path):
     code = "import sys, a2lp; print([m for m in ('sklearn', 'scipy', 'pandas', 'tqdm') if m in sys.modules])"
     times = []
     for _ in range(3):
         began = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
         times.append(time.perf_counter() - began)
     assert done.stdout.strip() == "[]"
     print(f"python -c 'import a2lp': {min(times):.2f} s, interpreter and NumPy included")

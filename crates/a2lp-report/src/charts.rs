@@ -461,6 +461,10 @@ fn degrees(run: &Run, ink: &Ink) -> Option<Figure> {
 
 fn pow_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
     let rounds = &run.record.evaluation.as_ref()?.rounds;
+    // Not known where rounds were scored after the run.
+    if rounds.iter().any(|round| !round.pow.is_finite()) {
+        return None;
+    }
     let points = rounds.iter().map(|r| (r.round as f64, r.pow)).collect();
     let line = [Line { name: "PoW".into(), points }];
     Some(Figure {
