@@ -63,6 +63,9 @@ pub enum Problem {
     /// The archive is damaged or does not hold what is needed.
     #[error("{0}")]
     Archive(String),
+    /// An image that cannot be decoded.
+    #[error("{0}")]
+    Image(String),
     /// Something in a text file.
     #[error("line {line}: {message}")]
     Line {

@@ -17,6 +17,7 @@ pub mod demo;
 mod error;
 mod feature_file;
 mod format;
+pub mod images;
 mod npy;
 mod npz;
 mod pictures;
