@@ -8,6 +8,8 @@ mod args;
 mod config;
 mod demo;
 mod experiment;
+#[cfg(feature = "networks")]
+mod extract;
 mod graph;
 mod inspect;
 mod interrupt;
@@ -67,6 +69,12 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) => report::run(&args),
+        #[cfg(feature = "networks")]
+        Command::Extract(args) => extract::run(&args),
+        #[cfg(not(feature = "networks"))]
+        Command::Extract(_) => anyhow::bail!(
+            "this build has no image networks; the command line of the repository has: cargo install --path crates/a2lp-cli"
+        ),
         Command::Experiment(command) => experiment::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,0 +1,196 @@
+//! `a2lp extract`: a folder of images in, a file of features out.
+
+use crate::Outcome;
+use crate::args::ExtractArgs;
+use crate::output::{record_path, write_json};
+use crate::progress::counting_bar;
+use a2lp_data::ArrayFile;
+use a2lp_data::images::{ImageSet, Transform};
+use a2lp_train::{Backbone, BackboneName, Extraction};
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
+    let (backbone, usual) = open_backbone(args)?;
+    let name = args.transform.as_deref().unwrap_or(usual);
+    let Some(transform) = Transform::named(name) else {
+        bail!("--transform {name}: one of {}", Transform::NAMES.join(", "));
+    };
+    if args.out.extension().is_none_or(|ending| ending != "npz") {
+        bail!("{}: features with labels and paths go into an .npz file", args.out.display());
+    }
+    if args.threads > 0 {
+        // Fails only when a pool is there already, and there is none yet.
+        rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global().ok();
+    }
+    let images = match &args.domain {
+        Some(domain) => ImageSet::open_domain(&args.images, domain)?,
+        None => ImageSet::open(&args.images)?,
+    };
+    tell_counts(&images)?;
+    let extraction = Extraction {
+        images: &images,
+        transform: &transform,
+        backbone: &backbone,
+        upright: args.upright,
+        skip_broken: args.skip_broken,
+        batch: args.batch as usize,
+    };
+    let fingerprint = extraction.fingerprint()?;
+    if let Some(done) = up_to_date(args, &fingerprint)? {
+        return Ok(done);
+    }
+
+    let started = Instant::now();
+    let parts = parts_path(&args.out);
+    let bar = counting_bar("extracting [{bar:32}] {pos} of {len} images  {per_sec}  {eta} left");
+    let extracted = extraction.run(&parts, &fingerprint, &|done, total| {
+        bar(done, total);
+        if crate::interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let extracted = match extracted {
+        Err(a2lp_train::TrainError::Cancelled) => bail!(
+            "interrupted; finished batches are kept in {}, the same command goes on from there",
+            parts.display()
+        ),
+        other => other?,
+    };
+    if extracted.rows.is_empty() {
+        bail!("{}: none of the images could be read", args.images.display());
+    }
+    let secs = started.elapsed().as_secs_f64();
+    write(args, &images, &extracted, &fingerprint, transform.name(), secs)?;
+    std::fs::remove_file(&parts).ok();
+
+    for (path, why) in extracted.broken.iter().take(10) {
+        eprintln!("warning: left out {}: {why}", path.display());
+    }
+    if extracted.broken.len() > 10 {
+        eprintln!(
+            "warning: and {} more; all are listed in {}",
+            extracted.broken.len() - 10,
+            record_path(&args.out).display()
+        );
+    }
+    let made = extracted.rows.len() - extracted.resumed.min(extracted.rows.len());
+    let text = format!(
+        "{} × {} features in {} ({:.1} images/s{})\n",
+        extracted.rows.len(),
+        extracted.columns,
+        args.out.display(),
+        made as f64 / secs.max(1e-9),
+        if extracted.resumed > 0 {
+            format!(", {} were there already", extracted.resumed)
+        } else {
+            String::new()
+        }
+    );
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(if extracted.broken.is_empty() { Outcome::Done } else { Outcome::LookAtIt })
+}
+
+fn open_backbone(args: &ExtractArgs) -> anyhow::Result<(Backbone, &'static str)> {
+    let (Some(name), Some(weights)) = (&args.backbone, &args.weights) else {
+        let path = args.onnx.as_deref().context("--backbone with --weights, or --onnx, is needed")?;
+        return Ok((Backbone::open_onnx(path)?, "ours"));
+    };
+    let known = BackboneName::WORDS.iter().find(|(word, _)| word == name);
+    let Some((_, backbone)) = known else {
+        let words: Vec<&str> = BackboneName::WORDS.iter().map(|(word, _)| *word).collect();
+        bail!("--backbone {name}: one of {}", words.join(", "));
+    };
+    let (opened, loaded) = Backbone::open(*backbone, weights)?;
+    if !loaded.unused.is_empty() {
+        let some: Vec<&str> = loaded.unused.iter().take(5).map(String::as_str).collect();
+        eprintln!(
+            "note: {} tensors of {} have no place in {name}: {}{}",
+            loaded.unused.len(),
+            weights.display(),
+            some.join(", "),
+            if loaded.unused.len() > 5 { ", …" } else { "" }
+        );
+    }
+    Ok((opened, backbone.usual_transform()))
+}
+
+fn tell_counts(images: &ImageSet) -> anyhow::Result<()> {
+    let mut text = format!("{} images", images.images.len());
+    if images.classes.is_empty() {
+        text += " without classes\n";
+    } else {
+        let counts: Vec<String> =
+            images.counts().iter().map(|(class, count)| format!("{class} {count}")).collect();
+        text += &format!(" of {} classes: {}\n", images.classes.len(), counts.join(", "));
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Is the output there already, made of the same weights, transform and images?
+fn up_to_date(args: &ExtractArgs, fingerprint: &str) -> anyhow::Result<Option<Outcome>> {
+    if !args.out.exists() || args.force {
+        return Ok(None);
+    }
+    let record = std::fs::read_to_string(record_path(&args.out)).ok();
+    let record: Option<Value> = record.and_then(|text| serde_json::from_str(&text).ok());
+    match record.as_ref().and_then(|record| record["fingerprint"].as_str()) {
+        Some(earlier) if earlier == fingerprint => {
+            let text = format!("{} is up to date: same weights, transform and images\n", args.out.display());
+            std::io::stdout().write_all(text.as_bytes())?;
+            Ok(Some(Outcome::Done))
+        }
+        Some(_) => bail!(
+            "{} was made of other weights, another transform or other images; pass --force to replace it",
+            args.out.display()
+        ),
+        None => bail!("{} exists already; pass --force to replace it", args.out.display()),
+    }
+}
+
+fn parts_path(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".parts");
+    name.into()
+}
+
+fn write(
+    args: &ExtractArgs,
+    images: &ImageSet,
+    extracted: &a2lp_train::Extracted,
+    fingerprint: &str,
+    transform: &str,
+    secs: f64,
+) -> anyhow::Result<()> {
+    let path = |row: &usize| images.images[*row].path.to_string_lossy().into_owned();
+    let ids: Vec<String> = extracted.rows.iter().map(path).collect();
+    let mut file = ArrayFile::new()
+        .matrix("features", extracted.rows.len(), extracted.columns, &extracted.features)
+        .strings("ids", &ids);
+    if !images.classes.is_empty() {
+        let class =
+            |row: &usize| images.images[*row].class.map_or("", |class| images.classes[class].as_str());
+        let labels: Vec<&str> = extracted.rows.iter().map(class).collect();
+        file = file.strings("labels", &labels).strings("class_names", &images.classes);
+    }
+    file.write(&args.out, args.force)?;
+    let broken: Vec<Value> =
+        extracted.broken.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
+    let record = json!({
+        "a2lp": env!("CARGO_PKG_VERSION"),
+        "command": crate::command_line(),
+        "fingerprint": fingerprint,
+        "transform": transform,
+        "weights": args.weights.as_ref().or(args.onnx.as_ref()),
+        "backbone": args.backbone,
+        "images": images.images.len(),
+        "columns": extracted.columns,
+        "broken": broken,
+        "seconds": secs,
+    });
+    write_json(&record_path(&args.out), true, &record)?;
+    Ok(())
+}

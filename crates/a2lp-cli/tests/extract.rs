@@ -1,0 +1,140 @@
+//! `a2lp extract` as a user runs it, with a small network in ONNX.
+
+#![cfg(feature = "networks")]
+
+use a2lp_data::FeatureFile;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn a2lp(dir: &Path, args: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_a2lp")).current_dir(dir).args(args.split_whitespace()).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn network() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../a2lp-train/tests/reference/narrow.onnx")
+        .canonicalize()
+        .unwrap()
+}
+
+/// A folder `set` with 7 red and 6 blue pictures.
+fn pictures() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (class, count, channel) in [("red", 7, 0), ("blue", 6, 2)] {
+        fs::create_dir_all(dir.path().join("set").join(class)).unwrap();
+        for at in 0..count {
+            let mut pixels = Vec::new();
+            for place in 0..24 * 18 {
+                let mut pixel = [10 * at as u8, (place % 24 * 5) as u8, (place / 24 * 9) as u8];
+                pixel[channel] = 240;
+                pixels.extend(pixel);
+            }
+            let file = fs::File::create(dir.path().join(format!("set/{class}/{at}.png"))).unwrap();
+            let mut encoder = png::Encoder::new(file, 24, 18);
+            encoder.set_color(png::ColorType::Rgb);
+            encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+        }
+    }
+    dir
+}
+
+fn extract(dir: &Path, more: &str) -> Output {
+    a2lp(dir, &format!("extract --images set --onnx {} --out set.npz --batch 4 {more}", network().display()))
+}
+
+#[test]
+fn features_labels_and_paths_in_one_file_that_is_known_again() {
+    let dir = pictures();
+    let out = extract(dir.path(), "");
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert!(text(&out).contains("13 images of 2 classes: blue 6, red 7"), "{}", text(&out));
+    assert!(text(&out).contains("13 × 64 features in set.npz"), "{}", text(&out));
+    let mut file = FeatureFile::open(&dir.path().join("set.npz")).unwrap();
+    assert_eq!((file.rows(), file.columns()), (13, 64));
+    assert_eq!(file.ids().unwrap().unwrap()[0], "set/blue/0.png");
+    assert_eq!(file.class_names().unwrap().unwrap(), ["blue", "red"]);
+    assert!(!dir.path().join("set.npz.parts").exists());
+
+    assert!(text(&extract(dir.path(), "")).contains("is up to date"));
+    let other = extract(dir.path(), "--transform simple");
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other).contains("another transform"), "{}", text(&other));
+    assert_eq!(extract(dir.path(), "--transform simple --force").status.code(), Some(0));
+    // It is what `label` takes.
+    let run = "label --source set.npz --target set.npz --neighbours 3 --out labels.csv";
+    assert_eq!(a2lp(dir.path(), run).status.code(), Some(0));
+}
+
+#[test]
+fn an_interrupted_extraction_goes_on_where_it_stopped() {
+    let dir = pictures();
+    assert_eq!(extract(dir.path(), "").status.code(), Some(0));
+    let whole = FeatureFile::open(&dir.path().join("set.npz")).unwrap().read().unwrap();
+
+    // An image that cannot be read stops the second run after the first batch, which is kept.
+    let image = dir.path().join("set/red/3.png");
+    let good = fs::read(&image).unwrap();
+    let stamp = fs::metadata(&image).unwrap().modified().unwrap();
+    let put = |bytes: &[u8]| {
+        fs::write(&image, bytes).unwrap();
+        fs::File::options().write(true).open(&image).unwrap().set_modified(stamp).unwrap();
+    };
+    let mut bad = good.clone();
+    bad[..8].fill(0);
+    put(&bad);
+    fs::remove_file(dir.path().join("set.npz")).unwrap();
+    let stopped = extract(dir.path(), "");
+    assert_eq!(stopped.status.code(), Some(2));
+    assert!(text(&stopped).contains("3.png"), "{}", text(&stopped));
+    assert!(!dir.path().join("set.npz").exists());
+    let kept = fs::metadata(dir.path().join("set.npz.parts")).unwrap().len();
+    assert!(kept > 8 * 64 * 4, "two batches of four rows: {kept}");
+    // Half a row more, as a crash may leave it.
+    let mut parts = fs::read(dir.path().join("set.npz.parts")).unwrap();
+    parts.extend([1; 100]);
+    fs::write(dir.path().join("set.npz.parts"), parts).unwrap();
+
+    put(&good);
+    let resumed = extract(dir.path(), "");
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
+    assert!(text(&resumed).contains("8 were there already"), "{}", text(&resumed));
+    let again = FeatureFile::open(&dir.path().join("set.npz")).unwrap().read().unwrap();
+    assert_eq!(again, whole);
+}
+
+#[test]
+fn broken_images_can_be_left_out_and_are_listed() {
+    let dir = pictures();
+    fs::write(dir.path().join("set/red/broken.jpg"), "PK not an image").unwrap();
+    assert_eq!(extract(dir.path(), "").status.code(), Some(2));
+    let skipped = extract(dir.path(), "--skip-broken");
+    assert_eq!(skipped.status.code(), Some(1), "{}", text(&skipped));
+    assert!(text(&skipped).contains("left out set/red/broken.jpg: not an image"), "{}", text(&skipped));
+    assert_eq!(FeatureFile::open(&dir.path().join("set.npz")).unwrap().rows(), 13);
+    let record = fs::read_to_string(dir.path().join("set.npz.run.json")).unwrap();
+    assert!(record.contains("broken.jpg") && record.contains("fingerprint"));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let dir = pictures();
+    for (args, part) in [
+        ("extract --images set --out x.npz", "--backbone"),
+        ("extract --images set --out x.npz --backbone vgg --weights w.pth", "one of resnet18"),
+        ("extract --images set --out x.npz --backbone resnet18 --weights w.pth", "w.pth: no such file"),
+        ("extract --images none --out x.npz --onnx NET", "none"),
+        ("extract --images set --domain dslr --out x.npz --onnx NET", "folders here: blue, red"),
+        ("extract --images set --out x.txt --onnx NET", ".npz"),
+        ("extract --images set --out x.npz --onnx NET --transform mine", "one of ours"),
+    ] {
+        let out = a2lp(dir.path(), &args.replace("NET", network().to_str().unwrap()));
+        assert_eq!(out.status.code(), Some(2), "{args}");
+        assert!(text(&out).contains(part), "{args}: {}", text(&out));
+    }
+}

@@ -1,0 +1,234 @@
+//! From a batch of images to a batch of features, by a network of ours or by anybody's in ONNX.
+
+use crate::error::TrainError;
+use crate::networks::{EfficientNetLite0, ResNet};
+use crate::weights::{LoadedWeights, load};
+use burn::tensor::{Device, Tensor, TensorData};
+use rayon::prelude::*;
+use rten::ValueOrView;
+use rten_tensor::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// A network that is known by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackboneName {
+    /// 512 features.
+    Resnet18,
+    /// 2048 features.
+    Resnet50,
+    /// 2048 features.
+    Resnet101,
+    /// 1280 features.
+    EfficientnetLite0,
+}
+
+impl BackboneName {
+    /// What users write, and what it stands for.
+    pub const WORDS: &[(&str, BackboneName)] = &[
+        ("resnet18", BackboneName::Resnet18),
+        ("resnet50", BackboneName::Resnet50),
+        ("resnet101", BackboneName::Resnet101),
+        ("efficientnet-lite0", BackboneName::EfficientnetLite0),
+    ];
+
+    /// The transform its weights were trained with.
+    pub fn usual_transform(self) -> &'static str {
+        match self {
+            BackboneName::EfficientnetLite0 => "lite",
+            _ => "ours",
+        }
+    }
+}
+
+/// Something that turns images into features.
+pub struct Backbone {
+    network: Network,
+    /// Where its weights came from.
+    file: PathBuf,
+}
+
+enum Network {
+    ResNet(Box<ResNet>, Device),
+    Lite0(Box<EfficientNetLite0>, Device),
+    Onnx(Box<rten::Model>),
+}
+
+/// torchvision numbers the parts of a shortcut.
+const RESNET_NAMES: &[(&str, &str)] =
+    &[(r"downsample\.0\.", "downsample.conv."), (r"downsample\.1\.", "downsample.bn.")];
+/// The names of the original are all private.
+const LITE_NAMES: &[(&str, &str)] = &[(r"^_", ""), (r"\._", ".")];
+
+impl Backbone {
+    /// A network by name with weights from a file.
+    pub fn open(name: BackboneName, weights: &Path) -> Result<(Self, LoadedWeights), TrainError> {
+        let device = Device::flex();
+        let file = weights.to_path_buf();
+        let resnet = |mut network: ResNet, device: Device| -> Result<_, TrainError> {
+            let loaded = load(&mut network, weights, RESNET_NAMES)?;
+            Ok((Network::ResNet(Box::new(network), device), loaded))
+        };
+        let (network, loaded) = match name {
+            BackboneName::Resnet18 => resnet(ResNet::resnet18(&device), device),
+            BackboneName::Resnet50 => resnet(ResNet::resnet50(&device), device),
+            BackboneName::Resnet101 => resnet(ResNet::resnet101(&device), device),
+            BackboneName::EfficientnetLite0 => {
+                let mut network = EfficientNetLite0::new(&device);
+                let loaded = load(&mut network, weights, LITE_NAMES)?;
+                Ok((Network::Lite0(Box::new(network), device), loaded))
+            }
+        }?;
+        Ok((Backbone { network, file }, loaded))
+    }
+
+    /// A network in ONNX with one input of images and one output of vectors.
+    pub fn open_onnx(path: &Path) -> Result<Self, TrainError> {
+        let wrong = |message: String| TrainError::Network { path: path.to_path_buf(), message };
+        if !path.is_file() {
+            return Err(wrong("no such file".into()));
+        }
+        let model = rten::Model::load_file(path).map_err(|error| wrong(error.to_string()))?;
+        if model.input_ids().len() != 1 {
+            return Err(wrong(format!("{} inputs; one, of images, is needed", model.input_ids().len())));
+        }
+        if model.output_ids().is_empty() {
+            return Err(wrong("no output".into()));
+        }
+        Ok(Backbone { network: Network::Onnx(Box::new(model)), file: path.to_path_buf() })
+    }
+
+    /// The file its weights came from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Features of `count` images of 3 × side × side, and how many there are of each.
+    pub fn features(
+        &self,
+        images: Vec<f32>,
+        count: usize,
+        side: usize,
+    ) -> Result<(Vec<f32>, usize), TrainError> {
+        let wrong = |message: String| TrainError::Network { path: self.file.clone(), message };
+        let (features, shape) = match &self.network {
+            Network::ResNet(network, device) => {
+                in_parallel(images, count, side, device, |images| network.features(images)).map_err(wrong)?
+            }
+            Network::Lite0(network, device) => {
+                in_parallel(images, count, side, device, |images| network.features(images)).map_err(wrong)?
+            }
+            Network::Onnx(model) => {
+                let images = rten_tensor::Tensor::from_data(&[count, 3, side, side], images);
+                let out = model.run_one(ValueOrView::from(images), None).map_err(|e| wrong(e.to_string()))?;
+                let out: rten_tensor::Tensor<f32> =
+                    out.try_into().map_err(|_| wrong("the output is not of float32".into()))?;
+                let shape = out.shape().to_vec();
+                (out.to_vec(), shape)
+            }
+        };
+        // 1 × 1 maps are vectors as well.
+        let width = shape.iter().skip(1).product::<usize>();
+        let flat = shape.first() == Some(&count) && shape.iter().skip(2).all(|&size| size == 1);
+        if !flat || features.len() != count * width {
+            return Err(wrong(format!(
+                "the output for {count} images has shape {shape:?}; one vector each is needed"
+            )));
+        }
+        Ok((features, width))
+    }
+}
+
+/// Runs a network on parts of a batch, one for each thread: a convolution of burn keeps no more than one core busy.
+fn in_parallel(
+    images: Vec<f32>,
+    count: usize,
+    side: usize,
+    device: &Device,
+    network: impl Fn(Tensor<4>) -> Tensor<2> + Sync,
+) -> Result<(Vec<f32>, Vec<usize>), String> {
+    let image = 3 * side * side;
+    let part = count.div_ceil(rayon::current_num_threads()).max(1);
+    let parts: Vec<(Vec<f32>, usize)> = images
+        .par_chunks(part * image)
+        .map(|images| {
+            let shape = [images.len() / image, 3, side, side];
+            let features = network(Tensor::from_data(TensorData::new(images.to_vec(), shape), device));
+            let columns = features.dims()[1];
+            let values = features.into_data().try_into_vec::<f32>().map_err(|error| format!("{error:?}"))?;
+            Ok((values, columns))
+        })
+        .collect::<Result<_, String>>()?;
+    let columns = parts.first().map_or(0, |part| part.1);
+    Ok((parts.into_iter().flat_map(|part| part.0).collect(), vec![count, columns]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(name)
+    }
+
+    /// The images and the features of `tests/reference/make.py`.
+    fn expected() -> (Vec<f32>, Vec<f32>) {
+        let images = (0..2 * 3 * 64 * 64).map(|at| ((at * 37) % 101) as f32 / 50.0 - 1.0).collect();
+        let text = std::fs::read_to_string(reference("narrow.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let rows = json["features"].as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
+        (images, rows.map(|value| value.as_f64().unwrap() as f32).collect())
+    }
+
+    fn largest_error(features: &[f32], expected: &[f32]) -> f32 {
+        assert_eq!(features.len(), expected.len());
+        features.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    }
+
+    #[test]
+    fn a_narrow_resnet_computes_what_pytorch_does_from_either_file() {
+        let (images, expected) = expected();
+        let device = Device::flex();
+        for file in ["narrow.safetensors", "narrow.pth"] {
+            let mut network = ResNet::narrow(&device);
+            let loaded = load(&mut network, &reference(file), RESNET_NAMES).unwrap();
+            assert_eq!(loaded.unused, [""; 0], "{file}");
+            assert_eq!(loaded.taken, 53 + 4 * 53, "{file}");
+            let (features, shape) =
+                in_parallel(images.clone(), 2, 64, &device, |images| network.features(images)).unwrap();
+            assert_eq!(shape, [2, 64]);
+            let error = largest_error(&features, &expected);
+            assert!(error <= 1e-4, "{file}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_same_network_in_onnx() {
+        let (images, expected) = expected();
+        let backbone = Backbone::open_onnx(&reference("narrow.onnx")).unwrap();
+        let (features, columns) = backbone.features(images, 2, 64).unwrap();
+        assert_eq!(columns, 64);
+        let error = largest_error(&features, &expected);
+        assert!(error <= 1e-4, "{error}");
+    }
+
+    #[test]
+    fn weights_that_do_not_fit_are_refused_by_name() {
+        let wrong =
+            Backbone::open(BackboneName::Resnet18, &reference("narrow.pth")).err().unwrap().to_string();
+        assert!(wrong.contains("narrow.pth"), "{wrong}");
+        let missing =
+            Backbone::open(BackboneName::EfficientnetLite0, &reference("narrow.pth")).err().unwrap();
+        assert!(missing.to_string().contains("Shape mismatch for 'bn1"), "{missing}");
+        let dir = tempfile::tempdir().unwrap();
+        let hostile = dir.path().join("hostile.pth");
+        // A pickle that would run a command if it were executed.
+        std::fs::write(
+            &hostile,
+            b"\x80\x02cposix\nsystem\nX\x0c\x00\x00\x00touch hackedq\x00\x85q\x01Rq\x02.",
+        )
+        .unwrap();
+        assert!(Backbone::open(BackboneName::Resnet18, &hostile).is_err());
+        assert!(Backbone::open(BackboneName::Resnet18, Path::new("none.pth")).is_err());
+        assert!(Backbone::open_onnx(&reference("narrow.json")).is_err());
+    }
+}

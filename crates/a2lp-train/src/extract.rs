@@ -1,0 +1,211 @@
+//! Features of every image of a set. Finished batches are kept in a file beside the output, so that an extraction that
+//! was interrupted goes on where it stopped.
+
+use crate::backbone::Backbone;
+use crate::error::TrainError;
+use a2lp_data::images::{ImageSet, Transform, decode};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// What is to be done.
+pub struct Extraction<'a> {
+    /// The images.
+    pub images: &'a ImageSet,
+    /// What is done to them before the network sees them.
+    pub transform: &'a Transform,
+    /// The network.
+    pub backbone: &'a Backbone,
+    /// Heed the camera's note on how it was held.
+    pub upright: bool,
+    /// Leave out images that cannot be read, instead of failing.
+    pub skip_broken: bool,
+    /// Images at a time.
+    pub batch: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Extracted {
+    /// Row after row.
+    pub features: Vec<f32>,
+    /// Numbers of a row.
+    pub columns: usize,
+    /// Which image each row belongs to.
+    pub rows: Vec<usize>,
+    /// Images that could not be read, and why.
+    pub broken: Vec<(PathBuf, String)>,
+    /// Images that were done before this call.
+    pub resumed: usize,
+}
+
+/// The first line of the file of finished batches.
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Head {
+    fingerprint: String,
+    columns: usize,
+}
+
+impl Extraction<'_> {
+    /// What the features depend on: the bytes of the weights, the transform, and the images by name, size and time.
+    pub fn fingerprint(&self) -> Result<String, TrainError> {
+        let mut hash = Sha256::new();
+        let weights = self.backbone.file();
+        let fail = |path: &Path, error: std::io::Error| TrainError::Io { path: path.to_path_buf(), error };
+        let mut file = File::open(weights).map_err(|error| fail(weights, error))?;
+        let mut block = vec![0; 1 << 20];
+        loop {
+            let read = file.read(&mut block).map_err(|error| fail(weights, error))?;
+            if read == 0 {
+                break;
+            }
+            hash.update(&block[..read]);
+        }
+        hash.update(format!("{}\n{}\n{}\n", env!("CARGO_PKG_VERSION"), self.transform.name(), self.upright));
+        for image in &self.images.images {
+            let known = std::fs::metadata(&image.path).ok();
+            let modified = known.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
+            let (size, nanos) = (known.map_or(0, |m| m.len()), modified.map_or(0, |time| time.as_nanos()));
+            hash.update(format!("{}\n{size} {nanos}\n", image.path.display()));
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Extracts what is not in `parts` yet; `progress` is told the images done and all there are.
+    pub fn run(
+        &self,
+        parts: &Path,
+        fingerprint: &str,
+        progress: &dyn Fn(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Extracted, TrainError> {
+        let fail = |error: std::io::Error| TrainError::Io { path: parts.to_path_buf(), error };
+        let images = &self.images.images;
+        let (mut columns, mut features) = read_parts(parts, fingerprint).map_err(fail)?;
+        let resumed = features.len().checked_div(columns).unwrap_or(0).min(images.len());
+        features.truncate(resumed * columns);
+        let mut file = None;
+        let mut done = resumed;
+        while done < images.len() {
+            if progress(done as u64, images.len() as u64).is_break() {
+                return Err(TrainError::Cancelled);
+            }
+            let batch = done..images.len().min(done + self.batch.max(1));
+            let pictures: Vec<Option<Vec<f32>>> = images[batch.clone()]
+                .par_iter()
+                .map(|image| match decode(&image.path, self.upright) {
+                    Ok(picture) => Ok(Some(self.transform.apply(&picture, 0))),
+                    Err(_) if self.skip_broken => Ok(None),
+                    Err(error) => Err(TrainError::Data(error)),
+                })
+                .collect::<Result<_, _>>()?;
+            let rows = self.rows_of(&pictures, &mut columns)?;
+            // Only now is it known how wide a row is.
+            if file.is_none() {
+                file = Some(
+                    open_parts(parts, &Head { fingerprint: fingerprint.into(), columns }, &features)
+                        .map_err(fail)?,
+                );
+            }
+            if let Some(file) = &mut file {
+                append(file, &rows).map_err(fail)?;
+            }
+            features.extend(rows);
+            done = batch.end;
+        }
+        let _ = progress(done as u64, images.len() as u64);
+        Ok(self.sorted_out(features, columns, resumed))
+    }
+
+    /// The features of a batch; rows of NaN stand for images that could not be read.
+    fn rows_of(&self, pictures: &[Option<Vec<f32>>], columns: &mut usize) -> Result<Vec<f32>, TrainError> {
+        let readable: Vec<f32> = pictures.iter().flatten().flatten().copied().collect();
+        let count = pictures.iter().flatten().count();
+        let mut found = Vec::new();
+        if count > 0 {
+            let (features, width) = self.backbone.features(readable, count, self.transform.side())?;
+            (found, *columns) = (features, width);
+        }
+        let mut rows = Vec::with_capacity(pictures.len() * *columns);
+        let mut found = found.chunks_exact((*columns).max(1));
+        for picture in pictures {
+            match picture {
+                Some(_) => rows.extend(found.next().into_iter().flatten()),
+                None => rows.extend(std::iter::repeat_n(f32::NAN, *columns)),
+            }
+        }
+        Ok(rows)
+    }
+
+    fn sorted_out(&self, features: Vec<f32>, columns: usize, resumed: usize) -> Extracted {
+        let mut kept = Vec::with_capacity(features.len());
+        let (mut rows, mut broken) = (Vec::new(), Vec::new());
+        for (at, image) in self.images.images.iter().enumerate() {
+            match features
+                .get(at * columns..(at + 1) * columns)
+                .filter(|row| !row.is_empty() && !row[0].is_nan())
+            {
+                Some(row) => {
+                    kept.extend_from_slice(row);
+                    rows.push(at);
+                }
+                None => {
+                    let why = decode(&image.path, self.upright).err();
+                    let why = why
+                        .map_or("could not be read earlier".to_string(), |error| error.problem.to_string());
+                    broken.push((image.path.clone(), why));
+                }
+            }
+        }
+        Extracted { features: kept, columns, rows, broken, resumed }
+    }
+}
+
+/// The rows finished by an earlier call with the same fingerprint; none if there are none.
+fn read_parts(parts: &Path, fingerprint: &str) -> std::io::Result<(usize, Vec<f32>)> {
+    let file = match File::open(parts) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+        Err(error) => return Err(error),
+    };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    reader.by_ref().take(4096).read_until(b'\n', &mut line)?;
+    let head: Option<Head> = serde_json::from_slice(&line).ok();
+    let Some(head) = head.filter(|head| head.fingerprint == fingerprint && head.columns > 0) else {
+        return Ok((0, Vec::new()));
+    };
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    // A row that was cut off by a crash is made again.
+    let whole = bytes.len() / (4 * head.columns) * head.columns;
+    let values = bytes.chunks_exact(4).take(whole).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    Ok((head.columns, values.collect()))
+}
+
+/// Opens the file of finished batches with what is known to be good in it.
+fn open_parts(parts: &Path, head: &Head, rows: &[f32]) -> std::io::Result<File> {
+    let mut line = serde_json::to_vec(head)?;
+    line.push(b'\n');
+    let keep = (line.len() + 4 * rows.len()) as u64;
+    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(parts)?;
+    if rows.is_empty() || file.metadata()?.len() < keep {
+        file.set_len(0)?;
+        file.write_all(&line)?;
+        append(&mut file, rows)?;
+    } else {
+        file.set_len(keep)?;
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(file)
+}
+
+fn append(file: &mut File, rows: &[f32]) -> std::io::Result<()> {
+    let bytes: Vec<u8> = rows.iter().flat_map(|value| value.to_le_bytes()).collect();
+    file.write_all(&bytes)?;
+    file.sync_data()
+}

@@ -1,0 +1,144 @@
+//! torchvision's ResNet v1: the stride of a bottleneck is on its 3 × 3 convolution.
+
+use super::{conv, pooled};
+use burn::module::Module;
+use burn::nn::conv::Conv2d;
+use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
+use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor};
+
+/// A ResNet without its classifier: images in, pooled features out.
+#[derive(Module, Debug)]
+pub struct ResNet {
+    conv1: Conv2d,
+    bn1: BatchNorm,
+    maxpool: MaxPool2d,
+    layer1: Vec<Block>,
+    layer2: Vec<Block>,
+    layer3: Vec<Block>,
+    layer4: Vec<Block>,
+}
+
+/// Two 3 × 3 convolutions, or three of 1 × 1, 3 × 3, 1 × 1.
+#[derive(Module, Debug)]
+struct Block {
+    conv1: Conv2d,
+    bn1: BatchNorm,
+    conv2: Conv2d,
+    bn2: BatchNorm,
+    conv3: Option<Conv2d>,
+    bn3: Option<BatchNorm>,
+    downsample: Option<Shortcut>,
+}
+
+#[derive(Module, Debug)]
+struct Shortcut {
+    conv: Conv2d,
+    bn: BatchNorm,
+}
+
+/// The shape of a ResNet.
+struct Shape {
+    blocks: [usize; 4],
+    /// Channels of the first stage; doubled from stage to stage.
+    width: usize,
+    bottleneck: bool,
+}
+
+impl ResNet {
+    /// ResNet-18: 512 features.
+    pub fn resnet18(device: &Device) -> Self {
+        Self::new(&Shape { blocks: [2, 2, 2, 2], width: 64, bottleneck: false }, device)
+    }
+
+    /// ResNet-50: 2048 features.
+    pub fn resnet50(device: &Device) -> Self {
+        Self::new(&Shape { blocks: [3, 4, 6, 3], width: 64, bottleneck: true }, device)
+    }
+
+    /// ResNet-101: 2048 features.
+    pub fn resnet101(device: &Device) -> Self {
+        Self::new(&Shape { blocks: [3, 4, 23, 3], width: 64, bottleneck: true }, device)
+    }
+
+    /// A ResNet-50 of two channels where the real one has 64: small enough to be kept beside a test.
+    #[cfg(test)]
+    pub(crate) fn narrow(device: &Device) -> Self {
+        Self::new(&Shape { blocks: [3, 4, 6, 3], width: 2, bottleneck: true }, device)
+    }
+
+    fn new(shape: &Shape, device: &Device) -> Self {
+        let around = PaddingConfig2d::Explicit(1, 1, 1, 1);
+        let mut channels = shape.width;
+        let mut stage = |at: usize| {
+            let width = shape.width << at;
+            let out = if shape.bottleneck { 4 * width } else { width };
+            (0..shape.blocks[at])
+                .map(|block| {
+                    let stride = if block == 0 && at > 0 { 2 } else { 1 };
+                    let made = Block::new([channels, width, out], stride, shape.bottleneck, device);
+                    channels = out;
+                    made
+                })
+                .collect::<Vec<_>>()
+        };
+        ResNet {
+            conv1: conv([3, shape.width], 7, 2, 1, PaddingConfig2d::Explicit(3, 3, 3, 3), device),
+            bn1: BatchNormConfig::new(shape.width).init(device),
+            maxpool: MaxPool2dConfig::new([3, 3]).with_strides([2, 2]).with_padding(around).init(),
+            layer1: stage(0),
+            layer2: stage(1),
+            layer3: stage(2),
+            layer4: stage(3),
+        }
+    }
+
+    /// The pooled vector before the classifier.
+    pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
+        let mut x = self.maxpool.forward(relu(self.bn1.forward(self.conv1.forward(images))));
+        for block in [&self.layer1, &self.layer2, &self.layer3, &self.layer4].into_iter().flatten() {
+            x = block.forward(x);
+        }
+        pooled(x)
+    }
+}
+
+impl Block {
+    fn new([from, width, out]: [usize; 3], stride: usize, bottleneck: bool, device: &Device) -> Self {
+        let around = || PaddingConfig2d::Explicit(1, 1, 1, 1);
+        let bn = |channels: usize| BatchNormConfig::new(channels).init(device);
+        let plain = |channels, stride| conv(channels, 1, stride, 1, PaddingConfig2d::Valid, device);
+        let (conv1, conv2) = if bottleneck {
+            (plain([from, width], 1), conv([width, width], 3, stride, 1, around(), device))
+        } else {
+            (
+                conv([from, width], 3, stride, 1, around(), device),
+                conv([width, width], 3, 1, 1, around(), device),
+            )
+        };
+        Block {
+            conv1,
+            bn1: bn(width),
+            conv2,
+            bn2: bn(width),
+            conv3: bottleneck.then(|| plain([width, out], 1)),
+            bn3: bottleneck.then(|| bn(out)),
+            downsample: (stride != 1 || from != out)
+                .then(|| Shortcut { conv: plain([from, out], stride), bn: bn(out) }),
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let short = match &self.downsample {
+            Some(shortcut) => shortcut.bn.forward(shortcut.conv.forward(x.clone())),
+            None => x.clone(),
+        };
+        let x = relu(self.bn1.forward(self.conv1.forward(x)));
+        let mut x = self.bn2.forward(self.conv2.forward(x));
+        if let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) {
+            x = bn3.forward(conv3.forward(relu(x)));
+        }
+        relu(x + short)
+    }
+}
