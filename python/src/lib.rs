@@ -12,9 +12,14 @@ use a2lp::{
     CheckedParameters, Classes, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Labels, Model,
     ModelParts, NeighbourGraph, Observer, PseudoLabels, Stage,
 };
+use a2lp_data::Picture;
+use a2lp_data::images::{Filter, resize};
 use a2lp_report::record::{Evaluation, Memory, Summary, Timings};
 use a2lp_report::{Chapter, Run, RunRecord, Trace, Watcher};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
+    PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,7 +33,7 @@ use watched::watched;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Fitted, Predictor, check_settings, fit, main, neighbor_graph};
+    use super::{_resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph};
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
@@ -484,6 +489,21 @@ fn neighbor_graph<'py>(
         serde_json::to_string(&found.report).map_err(|e| PyValueError::new_err(e.to_string()))?,
         found.warning().map(|warning| warning.to_string()),
     ))
+}
+
+/// An RGB image at another size, as `extract` makes it; for comparison with Pillow.
+#[pyfunction]
+fn _resize<'py>(
+    py: Python<'py>,
+    image: PyReadonlyArray3<'py, u8>,
+    width: usize,
+    height: usize,
+    bicubic: bool,
+) -> PyResult<Bound<'py, PyArray3<u8>>> {
+    let (rows, columns) = (image.shape()[0], image.shape()[1]);
+    let picture = Picture { width: columns, height: rows, channels: 3, pixels: image.as_slice()?.to_vec() };
+    let filter = if bicubic { Filter::Bicubic } else { Filter::Bilinear };
+    PyArray1::from_vec(py, resize(&picture, width, height, filter).pixels).reshape([height, width, 3])
 }
 
 /// The command line; gives its exit code.

@@ -5,8 +5,10 @@ use crate::args::{Looks, MapArg, MoreLooks, ReportArgs};
 use crate::output::{record_path, trace_path};
 use crate::progress::{Onlooker, counting_bar};
 use a2lp::FeatureMatrix;
+use a2lp_data::images::thumbnail;
 use a2lp_data::{FeatureFile, read_pictures, write_atomically};
 use a2lp_report::record::Inputs;
+use a2lp_report::trace::Item;
 use a2lp_report::{Chapter, Experiment, Run, Trace, figures, lay_out, page};
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -230,12 +232,24 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives the items of a trace thumbnails, where the target file holds images.
+/// Gives items whose ids are paths of image files thumbnails. When the first is no such path, none is looked for.
+fn add_photos(items: &mut [Item]) {
+    for item in items {
+        let small = item.id.as_deref().and_then(|id| thumbnail(Path::new(id), THUMBNAIL_SIDE).ok());
+        let Some(small) = small else { return };
+        item.thumbnail = Some(base64::engine::general_purpose::STANDARD.encode(small));
+    }
+}
+
+/// Gives the items of a trace thumbnails, where the target file holds images or their paths.
 pub(crate) fn add_thumbnails(trace: &mut Trace, target: &Path) -> anyhow::Result<()> {
     let items = &mut trace.least_certain;
     let shown = items.len().min(THUMBNAILS);
     let rows: Vec<usize> = items[..shown].iter().map(|item| item.row).collect();
-    let Some(pictures) = read_pictures(target, &rows)? else { return Ok(()) };
+    let Some(pictures) = read_pictures(target, &rows)? else {
+        add_photos(&mut items[..shown]);
+        return Ok(());
+    };
     for (item, picture) in items.iter_mut().zip(pictures) {
         let small = picture.shrunk(THUMBNAIL_SIDE);
         let colour = if small.channels == 3 { png::ColorType::Rgb } else { png::ColorType::Grayscale };

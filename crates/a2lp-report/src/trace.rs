@@ -256,7 +256,7 @@ pub struct Item {
     pub status: Status,
     /// Its true class, if known.
     pub truth: Option<String>,
-    /// A small PNG in base64, if there is a picture of it.
+    /// A small PNG or JPEG in base64, if there is a picture of it.
     pub thumbnail: Option<String>,
 }
 

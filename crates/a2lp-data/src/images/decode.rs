@@ -1,8 +1,10 @@
 //! One file in, RGB pixels out.
 
+use super::transform::{Filter, resize};
 use crate::error::{DataError, Problem};
 use crate::pictures::Picture;
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
+use image::codecs::jpeg::JpegEncoder;
+use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageReader, Limits};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -51,6 +53,19 @@ fn decode_file(path: &Path, upright: bool) -> Result<Picture, Problem> {
     let rgb = image.into_rgb8();
     let (width, height) = (rgb.width() as usize, rgb.height() as usize);
     Ok(Picture { width, height, channels: 3, pixels: rgb.into_raw() })
+}
+
+/// A small JPEG of an image file, at most `side` pixels a side.
+pub fn thumbnail(path: &Path, side: usize) -> Result<Vec<u8>, DataError> {
+    let picture = decode(path, true)?;
+    let scale = (side as f64 / picture.width.max(picture.height) as f64).min(1.0);
+    let size = |pixels: usize| ((pixels as f64 * scale).round() as usize).max(1);
+    let small = resize(&picture, size(picture.width), size(picture.height), Filter::Bilinear);
+    let mut bytes = Vec::new();
+    JpegEncoder::new_with_quality(&mut bytes, 80)
+        .encode(&small.pixels, small.width as u32, small.height as u32, ExtendedColorType::Rgb8)
+        .map_err(|error| DataError::new(path, Problem::Image(error.to_string())))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

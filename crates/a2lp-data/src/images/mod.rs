@@ -9,5 +9,5 @@ mod decode;
 mod transform;
 
 pub use dataset::{ImageItem, ImageSet, compare_classes};
-pub use decode::decode;
+pub use decode::{decode, thumbnail};
 pub use transform::{Filter, Transform, resize};

@@ -74,6 +74,7 @@ impl Transform {
         "ours",
         "ours-train",
         "simple",
+        "simple-train",
         "longs",
         "longs-train",
         "can",
@@ -85,7 +86,6 @@ impl Transform {
         "mstn",
         "mstn-train",
         "lite",
-        "simple-train",
     ];
 
     /// The transform of this name.

@@ -353,7 +353,7 @@
         if (value) {
           const image = element("img");
           image.alt = `picture of row ${item.row}`;
-          image.src = `data:image/png;base64,${value}`;
+          image.src = `data:image/${value.startsWith("/9j/") ? "jpeg" : "png"};base64,${value}`;
           cell.append(image);
         }
       } else if (key === "confidence") {
