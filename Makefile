@@ -8,9 +8,9 @@ BROWSER_NOTES := target/tmp/browser-tests
 PYTHON ?= python3
 PYTHON_DIR := target/python
 
-.PHONY: test lint unit browser python demo-picture clean
+.PHONY: test lint unit browser python python-env demo-picture clean
 
-test: lint browser unit python
+test: lint browser python-env unit python
 	@ran=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^ran-'); \
 	skipped=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^skipped-'); \
 	echo "data-backed tests: $$ran ran, $$skipped skipped for want of data (A2LP_TEST_DATA or ../shared)"
@@ -42,15 +42,21 @@ unit:
 	$(CARGO) run --release --quiet -p a2lp --example observe >/dev/null
 
 # The Python package, as a wheel, in virtual environments of our own: one with what the tests need, one with nothing.
-python:
+python: python-env
 	@rm -f $(PYTHON_DIR)/summary
-	@if $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null; then $(MAKE) --no-print-directory python-tests; fi
+	@if [ -e $(PYTHON_DIR)/venv/bin/pip ]; then $(MAKE) --no-print-directory python-tests; fi
+
+# What the tests of the package need, and the weights for a test of `extract`.
+python-env:
+	@mkdir -p $(PYTHON_DIR)
+	@if $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null; then \
+		[ -e $(PYTHON_DIR)/venv/bin/pip ] || $(PYTHON) -m venv $(PYTHON_DIR)/venv; \
+		$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt; \
+	fi
 
 .PHONY: python-tests
 python-tests:
-	@mkdir -p $(PYTHON_DIR) && rm -rf $(PYTHON_DIR)/wheels $(PYTHON_DIR)/clean
-	@[ -e $(PYTHON_DIR)/venv/bin/pip ] || $(PYTHON) -m venv $(PYTHON_DIR)/venv
-	$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt
+	@rm -rf $(PYTHON_DIR)/wheels $(PYTHON_DIR)/clean
 	cd python && ../$(PYTHON_DIR)/venv/bin/maturin build --release --quiet --out ../$(PYTHON_DIR)/wheels
 	$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYTHON_DIR)/wheels/*.whl
 	cd python && ../$(PYTHON_DIR)/venv/bin/pytest -p no:cacheprovider

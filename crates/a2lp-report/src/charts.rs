@@ -1,7 +1,7 @@
 //! Every chart of a run. The same functions draw for the page and for paper.
 
 use crate::svg::{Anchor, Axes, Drawing, Ink, LEFT, class_colour, count, escape, percent, shorten};
-use crate::trace::{AffinityPicture, CalibrationBin, MapKind, NO_CLASS};
+use crate::trace::{AffinityPicture, CalibrationBin, Map, MapKind, NO_CLASS};
 use crate::{Chart, Run};
 use base64::Engine;
 use std::collections::BTreeMap;
@@ -610,12 +610,11 @@ pub(crate) fn map(run: &Run, ink: &Ink) -> Option<Figure> {
         ));
         drawing.text(side + 28.0, y, Anchor::Start, ink.muted, name);
     }
-    Some(figure("map", "The items in two dimensions", map_caption(run)?, drawing))
+    Some(figure("map", "The items in two dimensions", map_caption(map), drawing))
 }
 
 /// What the map is, and what it leaves out.
-pub(crate) fn map_caption(run: &Run) -> Option<String> {
-    let map = &run.trace.as_ref()?.map;
+pub(crate) fn map_caption(map: &Map) -> String {
     let mut caption = match (map.kind, map.explained) {
         (MapKind::Pca, Some([x, y])) => format!(
             "Principal components: the two directions along which the items differ most, {} of all variance. What \
@@ -637,5 +636,5 @@ pub(crate) fn map_caption(run: &Run) -> Option<String> {
             count(all)
         );
     }
-    Some(caption)
+    caption
 }

@@ -144,11 +144,8 @@ fn run_section(run: &Run, at: usize, points: usize, items: usize) -> String {
     if let Some(trace) = &run.trace {
         let map = thinned(&trace.map, points);
         let least_certain = &trace.least_certain[..trace.least_certain.len().min(items)];
-        let caption = charts::map_caption(&Run {
-            trace: Some(crate::Trace { map: map.clone(), ..trace.clone() }),
-            ..run.clone()
-        });
-        html += &map_html(at, caption.as_deref().unwrap_or(""), map.frames.len(), !map.truth.is_empty());
+        let caption = charts::map_caption(&map);
+        html += &map_html(at, &caption, map.frames.len(), !map.truth.is_empty());
         html += &group("Round by round", &some(&["accuracy", "rounds"]));
         html += &group("How sure, and how rightly", &some(&["confidence", "coverage", "calibration"]));
         html += &group("Classes", &some(&["classes", "confusion"]));
