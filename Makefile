@@ -38,8 +38,9 @@ lint:
 unit:
 	@rm -rf $(DATA_NOTES) $(BROWSER_NOTES)
 	$(CARGO) test --release --workspace --quiet
-	$(CARGO) run --release --quiet -p a2lp --example label >/dev/null
-	$(CARGO) run --release --quiet -p a2lp --example observe >/dev/null
+	@# Built with the tests; `cargo run` would build them anew for want of the workspace's features.
+	target/release/examples/label >/dev/null
+	target/release/examples/observe >/dev/null
 
 # The Python package, as a wheel, in virtual environments of our own: one with what the tests need, one with nothing.
 python: python-env
