@@ -81,9 +81,10 @@ import time, numpy as np, a2lp
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60_000, 256)).astype("f4")
 y = np.where(np.arange(60_000) < 30_000, np.arange(60_000) % 10, -1)
+model = a2lp.A2LP(n_neighbors=100, graph_method="exact")  # the first one imports scikit-learn
 print("ready", flush=True)
 try:
-    a2lp.A2LP(n_neighbors=100, graph_method="exact").fit(X, y)
+    model.fit(X, y)
 except KeyboardInterrupt:
     print(time.time(), flush=True)
 """

@@ -263,9 +263,16 @@ fn mirror(picture: &Picture) -> Picture {
     Picture { pixels, ..*picture }
 }
 
-/// A picture at another size, as Pillow would make it: averaged over all pixels that one new pixel covers.
+/// A picture at another size, as Pillow would make it: averaged over all pixels that one new pixel covers, first along the
+/// rows, then down the columns, with whole numbers in between.
 pub fn resize(picture: &Picture, width: usize, height: usize, filter: Filter) -> Picture {
     let (width, height) = (width.max(1), height.max(1));
+    // In one go the other axis would come first, and what a cubic overshoots would be cut off elsewhere.
+    let across = resize_once(picture, width, picture.height, filter);
+    resize_once(&across, width, height, filter)
+}
+
+fn resize_once(picture: &Picture, width: usize, height: usize, filter: Filter) -> Picture {
     if (picture.width, picture.height) == (width, height) {
         return picture.clone();
     }
