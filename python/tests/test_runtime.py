@@ -77,7 +77,8 @@ def test_progress_is_told_and_can_stop_the_run():
 
 
 SLOW = """
-import time, numpy as np, a2lp
+import signal, time, numpy as np, a2lp
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60_000, 256)).astype("f4")
 y = np.where(np.arange(60_000) < 30_000, np.arange(60_000) % 10, -1)
