@@ -81,7 +81,10 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
 
     let mut trace =
         watcher.trace(&labelling, evaluator.as_ref().map(Evaluator::truth), loaded.ids.as_deref());
-    report::add_thumbnails(&mut trace, &args.target)?;
+    // A finished run is not lost for want of its pictures.
+    if let Err(error) = report::add_thumbnails(&mut trace, &args.target) {
+        eprintln!("note: no thumbnails for the report: {error:#}");
+    }
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
     write_labels(&args.out, args.force, &labelling, loaded.ids.as_deref(), args.probabilities)?;
     let evaluation =
