@@ -5,7 +5,7 @@ use crate::args::ExtractArgs;
 use crate::output::{record_path, write_json};
 use crate::progress::counting_bar;
 use a2lp_data::ArrayFile;
-use a2lp_data::images::{ImageSet, Transform};
+use a2lp_data::images::{ImageSet, Transform, compare_classes};
 use a2lp_train::{Backbone, BackboneName, Extraction};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -14,39 +14,87 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// One set of images and the file its features go to.
+struct Job {
+    images: ImageSet,
+    out: PathBuf,
+}
+
 pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
+    let jobs = jobs(args)?;
     let (backbone, usual) = open_backbone(args)?;
     let name = args.transform.as_deref().unwrap_or(usual);
     let Some(transform) = Transform::named(name) else {
         bail!("--transform {name}: one of {}", Transform::NAMES.join(", "));
     };
-    if args.out.extension().is_none_or(|ending| ending != "npz") {
-        bail!("{}: features with labels and paths go into an .npz file", args.out.display());
-    }
     if args.threads > 0 {
         // Fails only when a pool is there already, and there is none yet.
         rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global().ok();
     }
-    let images = match &args.domain {
-        Some(domain) => ImageSet::open_domain(&args.images, domain)?,
-        None => ImageSet::open(&args.images)?,
+    let mut outcome = Outcome::Done;
+    for job in &jobs {
+        if let Outcome::LookAtIt = extract(args, job, &backbone, &transform)? {
+            outcome = Outcome::LookAtIt;
+        }
+    }
+    Ok(outcome)
+}
+
+/// What is to be extracted, with a word on classes that not all domains have.
+fn jobs(args: &ExtractArgs) -> anyhow::Result<Vec<Job>> {
+    if args.domain.len() < 2 {
+        let known =
+            |ending: &std::ffi::OsStr| ["npz", "npy", "safetensors"].iter().any(|known| ending == *known);
+        if !args.out.extension().is_some_and(known) {
+            bail!("{}: features go into an .npz, .npy or .safetensors file", args.out.display());
+        }
+        let images = match args.domain.first() {
+            Some(domain) => ImageSet::open_domain(&args.images, domain)?,
+            None => ImageSet::open(&args.images)?,
+        };
+        return Ok(vec![Job { images, out: args.out.clone() }]);
+    }
+    let open = |domain: &String| -> anyhow::Result<Job> {
+        let images = ImageSet::open_domain(&args.images, domain)?;
+        Ok(Job { images, out: args.out.join(format!("{domain}.npz")) })
     };
-    tell_counts(&images)?;
+    let jobs: Vec<Job> = args.domain.iter().map(open).collect::<anyhow::Result<_>>()?;
+    std::fs::create_dir_all(&args.out)
+        .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
+    for (domain, job) in args.domain.iter().zip(&jobs).skip(1) {
+        let labels = [args.domain[0].as_str(), domain.as_str()];
+        if let Some(difference) = compare_classes(&jobs[0].images, &job.images, labels) {
+            eprintln!("warning: {difference}");
+        }
+    }
+    Ok(jobs)
+}
+
+fn extract(
+    args: &ExtractArgs,
+    job: &Job,
+    backbone: &Backbone,
+    transform: &Transform,
+) -> anyhow::Result<Outcome> {
+    let Job { images, out } = job;
+    tell_counts(images)?;
     let extraction = Extraction {
-        images: &images,
-        transform: &transform,
-        backbone: &backbone,
+        images,
+        transform,
+        backbone,
         upright: args.upright,
         skip_broken: args.skip_broken,
         batch: args.batch as usize,
     };
     let fingerprint = extraction.fingerprint()?;
-    if let Some(done) = up_to_date(args, &fingerprint)? {
-        return Ok(done);
+    if !args.force && up_to_date(out, &fingerprint)? {
+        let text = format!("{} is up to date: same weights, transform and images\n", out.display());
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(Outcome::Done);
     }
 
     let started = Instant::now();
-    let parts = parts_path(&args.out);
+    let parts = parts_path(out);
     let bar = counting_bar("extracting [{bar:32}] {pos} of {len} images  {per_sec}  {eta} left");
     let extracted = extraction.run(&parts, &fingerprint, &|done, total| {
         bar(done, total);
@@ -63,7 +111,7 @@ pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
         bail!("{}: none of the images could be read", args.images.display());
     }
     let secs = started.elapsed().as_secs_f64();
-    write(args, &images, &extracted, &fingerprint, transform.name(), secs)?;
+    write(args, job, &extracted, &fingerprint, transform.name(), secs)?;
     std::fs::remove_file(&parts).ok();
 
     for (path, why) in extracted.broken.iter().take(10) {
@@ -73,7 +121,7 @@ pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
         eprintln!(
             "warning: and {} more; all are listed in {}",
             extracted.broken.len() - 10,
-            record_path(&args.out).display()
+            record_path(out).display()
         );
     }
     let made = extracted.rows.len() - extracted.resumed.min(extracted.rows.len());
@@ -81,7 +129,7 @@ pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
         "{} × {} features in {} ({:.1} images/s{})\n",
         extracted.rows.len(),
         extracted.columns,
-        args.out.display(),
+        out.display(),
         made as f64 / secs.max(1e-9),
         if extracted.resumed > 0 {
             format!(", {} were there already", extracted.resumed)
@@ -131,23 +179,19 @@ fn tell_counts(images: &ImageSet) -> anyhow::Result<()> {
 }
 
 /// Is the output there already, made of the same weights, transform and images?
-fn up_to_date(args: &ExtractArgs, fingerprint: &str) -> anyhow::Result<Option<Outcome>> {
-    if !args.out.exists() || args.force {
-        return Ok(None);
+fn up_to_date(out: &Path, fingerprint: &str) -> anyhow::Result<bool> {
+    if !out.exists() {
+        return Ok(false);
     }
-    let record = std::fs::read_to_string(record_path(&args.out)).ok();
+    let record = std::fs::read_to_string(record_path(out)).ok();
     let record: Option<Value> = record.and_then(|text| serde_json::from_str(&text).ok());
     match record.as_ref().and_then(|record| record["fingerprint"].as_str()) {
-        Some(earlier) if earlier == fingerprint => {
-            let text = format!("{} is up to date: same weights, transform and images\n", args.out.display());
-            std::io::stdout().write_all(text.as_bytes())?;
-            Ok(Some(Outcome::Done))
-        }
+        Some(earlier) if earlier == fingerprint => Ok(true),
         Some(_) => bail!(
             "{} was made of other weights, another transform or other images; pass --force to replace it",
-            args.out.display()
+            out.display()
         ),
-        None => bail!("{} exists already; pass --force to replace it", args.out.display()),
+        None => bail!("{} exists already; pass --force to replace it", out.display()),
     }
 }
 
@@ -159,24 +203,33 @@ fn parts_path(out: &Path) -> PathBuf {
 
 fn write(
     args: &ExtractArgs,
-    images: &ImageSet,
+    job: &Job,
     extracted: &a2lp_train::Extracted,
     fingerprint: &str,
     transform: &str,
     secs: f64,
 ) -> anyhow::Result<()> {
+    let Job { images, out } = job;
     let path = |row: &usize| images.images[*row].path.to_string_lossy().into_owned();
     let ids: Vec<String> = extracted.rows.iter().map(path).collect();
     let mut file = ArrayFile::new()
         .matrix("features", extracted.rows.len(), extracted.columns, &extracted.features)
         .strings("ids", &ids);
     if !images.classes.is_empty() {
-        let class =
-            |row: &usize| images.images[*row].class.map_or("", |class| images.classes[class].as_str());
-        let labels: Vec<&str> = extracted.rows.iter().map(class).collect();
-        file = file.strings("labels", &labels).strings("class_names", &images.classes);
+        let class = |row: &usize| images.images[*row].class;
+        let classes = extracted.rows.iter().map(class);
+        // A safetensors file has no tensors of words: there, labels are positions in the list of names.
+        file = if out.extension().is_some_and(|ending| ending == "safetensors") {
+            let labels: Vec<i64> = classes.map(|class| class.map_or(-1, |class| class as i64)).collect();
+            file.integers("labels", &labels)
+        } else {
+            let labels: Vec<&str> =
+                classes.map(|class| class.map_or("", |class| images.classes[class].as_str())).collect();
+            file.strings("labels", &labels)
+        };
+        file = file.strings("class_names", &images.classes);
     }
-    file.write(&args.out, args.force)?;
+    file.write(out, args.force)?;
     let broken: Vec<Value> =
         extracted.broken.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
     let record = json!({
@@ -191,6 +244,6 @@ fn write(
         "broken": broken,
         "seconds": secs,
     });
-    write_json(&record_path(&args.out), true, &record)?;
+    write_json(&record_path(out), true, &record)?;
     Ok(())
 }

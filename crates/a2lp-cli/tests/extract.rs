@@ -125,6 +125,79 @@ fn broken_images_can_be_left_out_and_are_listed() {
 }
 
 #[test]
+fn the_other_kinds_of_file_hold_the_same() {
+    let dir = pictures();
+    let features = |name: &str| {
+        let run = format!("extract --images set --onnx {} --out {name}", network().display());
+        let out = a2lp(dir.path(), &run);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+        FeatureFile::open(&dir.path().join(name)).unwrap()
+    };
+    let npz = features("a.npz").read().unwrap();
+    let mut tensors = features("a.safetensors");
+    assert_eq!(tensors.class_names().unwrap().unwrap(), ["blue", "red"]);
+    assert_eq!(tensors.ids().unwrap().unwrap()[12], "set/red/6.png");
+    let labels = tensors.labels().unwrap().unwrap().into_strings();
+    assert_eq!(labels, [["0"; 6].as_slice(), &["1"; 7]].concat());
+    assert_eq!(tensors.read().unwrap(), npz);
+    assert_eq!(features("a.npy").read().unwrap(), npz);
+    let words = a2lp_data::read_labels(&dir.path().join("a.labels.npy")).unwrap().into_strings();
+    assert_eq!(words, [["blue"; 6].as_slice(), &["red"; 7]].concat());
+    let run = "label --source a.safetensors --target a.npy --neighbours 3 --out labels.csv";
+    let out = a2lp(dir.path(), run);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert!(fs::read_to_string(dir.path().join("labels.csv")).unwrap().contains(",blue,"));
+}
+
+#[test]
+fn domains_of_one_dataset_go_into_one_folder_and_are_compared() {
+    let dir = pictures();
+    fs::create_dir_all(dir.path().join("root/shop")).unwrap();
+    fs::rename(dir.path().join("set"), dir.path().join("root/street")).unwrap();
+    fs::create_dir_all(dir.path().join("root/shop/blue")).unwrap();
+    fs::copy(dir.path().join("root/street/blue/0.png"), dir.path().join("root/shop/blue/0.png")).unwrap();
+    let run =
+        format!("extract --images root --domain shop,street --onnx {} --out features", network().display());
+    let out = a2lp(dir.path(), &run);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert!(text(&out).contains("shop has 1 classes, street has 2; only street has: red"), "{}", text(&out));
+    assert_eq!(FeatureFile::open(&dir.path().join("features/shop.npz")).unwrap().rows(), 1);
+    assert_eq!(FeatureFile::open(&dir.path().join("features/street.npz")).unwrap().rows(), 13);
+}
+
+/// Files that are not what they seem: each is named, none ends the process or takes memory.
+#[test]
+fn hostile_images_are_named_and_cost_nothing() {
+    let dir = pictures();
+    let png = fs::read(dir.path().join("set/red/0.png")).unwrap();
+    let mut bomb = b"P6\n30000 30000\n255\n".to_vec();
+    bomb.extend([0; 64]);
+    let mut header = png.clone();
+    header[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
+    let hostile: [(&str, &[u8]); 6] = [
+        ("truncated.png", &png[..png.len() / 2]),
+        ("zip.jpg", b"PK\x03\x04\x14\0\0\0\0\0"),
+        ("empty.png", b""),
+        ("bomb.ppm", &bomb),
+        ("wide.png", &header),
+        ("text.webp", b"hello"),
+    ];
+    for (name, bytes) in hostile {
+        fs::write(dir.path().join("set/red").join(name), bytes).unwrap();
+        let out = extract(dir.path(), "--force");
+        assert_eq!(out.status.code(), Some(2), "{name}: {}", text(&out));
+        assert!(text(&out).contains(name) && !text(&out).contains("panicked"), "{name}: {}", text(&out));
+        fs::remove_file(dir.path().join("set/red").join(name)).unwrap();
+    }
+    // A wrong ending is no crime, and one pixel is an image.
+    fs::write(dir.path().join("set/red/wrong.jpg"), &png).unwrap();
+    fs::write(dir.path().join("set/red/one.ppm"), b"P6\n1 1\n255\nabc").unwrap();
+    let out = extract(dir.path(), "--force");
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert_eq!(FeatureFile::open(&dir.path().join("set.npz")).unwrap().rows(), 15);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let dir = pictures();
     for (args, part) in [

@@ -4,6 +4,7 @@ use crate::csv_file::{CsvTable, ID_NAMES, LABEL_NAMES};
 use crate::error::{DataError, Problem};
 use crate::format::Format;
 use crate::npy::Header;
+use crate::safetensors::SafetensorsFile;
 use crate::{npz, text};
 use std::fs::File;
 use std::io::BufReader;
@@ -99,6 +100,10 @@ fn read(path: &Path, field: &'static str, columns: &[&str]) -> Result<Column, Da
             header.read_column(&mut reader).map_err(fail)
         }
         Format::Npz => npz::read_column(path, field).map_err(fail),
+        Format::Safetensors => {
+            let column = SafetensorsFile::open(path).and_then(|mut file| file.column(field)).map_err(fail)?;
+            column.ok_or_else(|| fail(Problem::Archive(format!("no '{field}', neither tensor nor metadata"))))
+        }
         Format::Csv => CsvTable::open(path).and_then(|table| table.read_column(columns)).map_err(fail),
         Format::Text => text::read_lines(path).map(Column::Strings).map_err(fail),
     }

@@ -26,7 +26,7 @@ pub enum Problem {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Neither content nor extension is known.
-    #[error("unknown format; a2lp reads .npy, .npz, .csv and, for labels, .txt")]
+    #[error("unknown format; a2lp reads .npy, .npz, .safetensors, .csv and, for labels, .txt")]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
     #[error(

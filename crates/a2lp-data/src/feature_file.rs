@@ -6,6 +6,7 @@ use crate::error::{DataError, Problem};
 use crate::format::Format;
 use crate::npy::{ElementType, Header};
 use crate::npz::Npz;
+use crate::safetensors::SafetensorsFile;
 use a2lp::FeatureMatrix;
 use std::fs::File;
 use std::io::BufReader;
@@ -23,6 +24,7 @@ pub struct FeatureFile {
 enum Content {
     Npy { header: Header, reader: BufReader<File> },
     Npz { npz: Npz, field: String },
+    Safetensors { file: SafetensorsFile, field: String },
     Csv(CsvTable),
 }
 
@@ -50,6 +52,12 @@ impl FeatureFile {
                 let field = npz.feature_field()?;
                 let (header, _) = npz.array(&field)?;
                 (header.matrix_shape()?, header.element, Content::Npz { npz, field })
+            }
+            Format::Safetensors => {
+                let file = SafetensorsFile::open(path)?;
+                let field = file.feature_field()?;
+                let (header, _) = file.header(&field)?;
+                (header.matrix_shape()?, header.element, Content::Safetensors { file, field })
             }
             Format::Csv => {
                 let table = CsvTable::open(path)?;
@@ -101,6 +109,7 @@ impl FeatureFile {
                 let (header, mut reader) = npz.array(field)?;
                 header.read_column(&mut reader).map(Some)
             }
+            Content::Safetensors { file, .. } => file.column(field),
             Content::Csv(table) if table.has_column(names) => table.read_column(names).map(Some),
             _ => Ok(None),
         };
@@ -114,6 +123,10 @@ impl FeatureFile {
             Content::Npz { npz, field } => {
                 let (header, mut reader) = npz.array(field)?;
                 header.read_matrix(&mut reader, out)
+            }
+            Content::Safetensors { file, field } => {
+                let (header, reader) = file.tensor(field)?;
+                header.read_matrix(reader, out)
             }
             Content::Csv(table) => table.read_features(out),
         };

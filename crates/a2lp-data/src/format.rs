@@ -12,6 +12,8 @@ pub enum Format {
     Npy,
     /// A zip of NumPy arrays.
     Npz,
+    /// Tensors behind a JSON header.
+    Safetensors,
     /// Comma-separated values.
     Csv,
     /// One value per line.
@@ -41,6 +43,7 @@ impl Format {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Ok(Format::Npz),
             _ => match extension.as_str() {
                 "csv" => Ok(Format::Csv),
+                "safetensors" => Ok(Format::Safetensors),
                 "txt" => Ok(Format::Text),
                 "npy" => Err(fail(Problem::Header("the file does not begin with \\x93NUMPY".into()))),
                 "npz" => Err(fail(Problem::Archive("not a zip archive".into()))),

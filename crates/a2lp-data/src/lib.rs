@@ -1,8 +1,8 @@
 //! Files on disk ↔ features and labels, and the demo domains that need no file at all.
 //!
 //! ```text
-//! FeatureFile (.npy .npz .csv) ─┬─► stack ─► FeatureMatrix (source rows, then target rows)
-//! Column      (.npy .npz .csv .txt) ─► labels, ids, class names
+//! FeatureFile (.npy .npz .safetensors .csv) ─┬─► stack ─► FeatureMatrix (source rows, then target rows)
+//! Column      (the same, .txt) ─► labels, ids, class names
 //! ```
 //!
 //! One file here per format; [`Format`] decides by content first, then by extension. Sizes promised by a
@@ -21,6 +21,7 @@ pub mod images;
 mod npy;
 mod npz;
 mod pictures;
+mod safetensors;
 mod text;
 mod write;
 

@@ -11,6 +11,8 @@ use std::io::Read;
 pub enum ElementType {
     /// IEEE float of this many bytes.
     Float(usize),
+    /// The upper two bytes of a float of four.
+    BrainFloat,
     /// Signed integer of this many bytes.
     Signed(usize),
     /// Unsigned integer of this many bytes.
@@ -29,6 +31,7 @@ impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ElementType::Float(bytes) => write!(f, "float{}", 8 * bytes),
+            ElementType::BrainFloat => write!(f, "bfloat16"),
             ElementType::Signed(bytes) => write!(f, "int{}", 8 * bytes),
             ElementType::Unsigned(bytes) => write!(f, "uint{}", 8 * bytes),
             ElementType::Bool => write!(f, "bool"),
@@ -114,12 +117,19 @@ impl Header {
             .map_err(|_| wrong("shape holds something other than sizes"))?;
 
         let (element, size, big_endian) = parse_descr(descr)?;
-        let bytes = shape
-            .iter()
-            .try_fold(size as u64, |product, &n| product.checked_mul(n as u64))
-            .filter(|&bytes| usize::try_from(bytes).is_ok_and(|b| b <= isize::MAX as usize))
-            .ok_or_else(|| Problem::Header(format!("shape {shape:?} is larger than any memory")))?;
+        let bytes = bytes_of(&shape, size)?;
         Ok(Header { element, big_endian, fortran_order, shape, size, bytes })
+    }
+
+    /// Little-endian numbers, row after row, as other formats hold them.
+    pub(crate) fn plain(element: ElementType, shape: Vec<usize>) -> Result<Self, Problem> {
+        let size = match element {
+            ElementType::Float(size) | ElementType::Signed(size) | ElementType::Unsigned(size) => size,
+            ElementType::BrainFloat => 2,
+            _ => 1,
+        };
+        let bytes = bytes_of(&shape, size)?;
+        Ok(Header { element, big_endian: false, fortran_order: false, shape, size, bytes })
     }
 
     /// Rows and columns of a feature matrix.
@@ -144,7 +154,9 @@ impl Header {
             (ElementType::Float(4), false) => {
                 self.fill(reader, out, |bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
             }
-            (ElementType::Float(_), _) => self.fill(reader, out, |bytes| self.decode_float(bytes) as f32),
+            (ElementType::Float(_) | ElementType::BrainFloat, _) => {
+                self.fill(reader, out, |bytes| self.decode_float(bytes) as f32)
+            }
             _ => self.fill(reader, out, |bytes| self.decode_integer(bytes) as f32),
         }
     }
@@ -214,7 +226,7 @@ impl Header {
                     None => Ok(Column::Strings(strings)),
                 }
             }
-            ElementType::Float(_) => {
+            ElementType::Float(_) | ElementType::BrainFloat => {
                 let mut integers = Vec::new();
                 let mut bad = None;
                 self.for_each_element(reader, |bytes| {
@@ -270,6 +282,7 @@ impl Header {
     fn decode_float(&self, bytes: &[u8]) -> f64 {
         let raw = self.decode_raw(bytes);
         match bytes.len() {
+            2 if self.element == ElementType::BrainFloat => f64::from(f32::from_bits((raw as u32) << 16)),
             2 => f16::from_bits(raw as u16).to_f64(),
             4 => f64::from(f32::from_bits(raw as u32)),
             _ => f64::from_bits(raw),
@@ -308,6 +321,15 @@ impl Header {
             bytes.chunks_exact(4).map(|c| char::from_u32(self.decode_raw(c) as u32)).collect();
         characters.map(|text| text.trim_end_matches('\0').to_string())
     }
+}
+
+/// Bytes of all elements, where memory could hold them.
+fn bytes_of(shape: &[usize], size: usize) -> Result<u64, Problem> {
+    shape
+        .iter()
+        .try_fold(size as u64, |product, &n| product.checked_mul(n as u64))
+        .filter(|&bytes| usize::try_from(bytes).is_ok_and(|b| b <= isize::MAX as usize))
+        .ok_or_else(|| Problem::Header(format!("shape {shape:?} is larger than any memory")))
 }
 
 /// Element type, bytes of an element, big-endian?

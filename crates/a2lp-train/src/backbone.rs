@@ -1,7 +1,7 @@
 //! From a batch of images to a batch of features, by a network of ours or by anybody's in ONNX.
 
 use crate::error::TrainError;
-use crate::networks::{EfficientNetLite0, ResNet};
+use crate::networks::{Domain, EfficientNetLite0, Pass, ResNet};
 use crate::weights::{LoadedWeights, load};
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
@@ -53,11 +53,14 @@ enum Network {
     Onnx(Box<rten::Model>),
 }
 
-/// torchvision numbers the parts of a shortcut.
-const RESNET_NAMES: &[(&str, &str)] =
-    &[(r"downsample\.0\.", "downsample.conv."), (r"downsample\.1\.", "downsample.bn.")];
+/// torchvision numbers the parts of a shortcut. What a file knows of a normalisation is the target's.
+pub(crate) const RESNET_NAMES: &[(&str, &str)] = &[
+    (r"downsample\.0\.", "downsample.conv."),
+    (r"downsample\.1\.", "downsample.bn1."),
+    (r"(bn\d)\.", "$1.target."),
+];
 /// The names of the original are all private.
-const LITE_NAMES: &[(&str, &str)] = &[(r"^_", ""), (r"\._", ".")];
+pub(crate) const LITE_NAMES: &[(&str, &str)] = &[(r"^_", ""), (r"\._", "."), (r"(bn\d)\.", "$1.target.")];
 
 impl Backbone {
     /// A network by name with weights from a file.
@@ -112,10 +115,12 @@ impl Backbone {
         let wrong = |message: String| TrainError::Network { path: self.file.clone(), message };
         let (features, shape) = match &self.network {
             Network::ResNet(network, device) => {
-                in_parallel(images, count, side, device, |images| network.features(images)).map_err(wrong)?
+                in_parallel(images, count, side, device, |images| network.features(images, AS_TARGET))
+                    .map_err(wrong)?
             }
             Network::Lite0(network, device) => {
-                in_parallel(images, count, side, device, |images| network.features(images)).map_err(wrong)?
+                in_parallel(images, count, side, device, |images| network.features(images, AS_TARGET))
+                    .map_err(wrong)?
             }
             Network::Onnx(model) => {
                 let images = rten_tensor::Tensor::from_data(&[count, 3, side, side], images);
@@ -137,6 +142,9 @@ impl Backbone {
         Ok((features, width))
     }
 }
+
+/// A network that was not trained for two domains has one normalisation, and it is called the target's.
+const AS_TARGET: Pass = Pass { domain: Domain::Target, training: false, stop_after: None };
 
 /// Runs a network on parts of a batch, one for each thread: a convolution of burn keeps no more than one core busy.
 fn in_parallel(
@@ -165,6 +173,7 @@ fn in_parallel(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burn::module::{Module, ModuleMapper, Param};
 
     fn reference(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(name)
@@ -194,10 +203,81 @@ mod tests {
             assert_eq!(loaded.unused, [""; 0], "{file}");
             assert_eq!(loaded.taken, 53 + 4 * 53, "{file}");
             let (features, shape) =
-                in_parallel(images.clone(), 2, 64, &device, |images| network.features(images)).unwrap();
+                in_parallel(images.clone(), 2, 64, &device, |images| network.features(images, AS_TARGET))
+                    .unwrap();
             assert_eq!(shape, [2, 64]);
             let error = largest_error(&features, &expected);
             assert!(error <= 1e-4, "{file}: {error}");
+        }
+    }
+
+    /// The numbers that `tests/reference/make.py` gives a tensor of this name: a hash of the name and of the place.
+    fn number(name: &str, place: usize) -> f32 {
+        let start = name
+            .bytes()
+            .fold(2_166_136_261u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
+        let mut hash = start.wrapping_add((place as u32).wrapping_mul(2_654_435_761));
+        hash = (hash ^ (hash >> 15)).wrapping_mul(2_246_822_519);
+        hash = (hash ^ (hash >> 13)).wrapping_mul(3_266_489_917);
+        (hash >> 8) as f32 / (1 << 24) as f32
+    }
+
+    /// Fills a ResNet with those numbers, under torchvision's names.
+    #[derive(Default)]
+    struct Numbers(Vec<String>);
+
+    impl ModuleMapper for Numbers {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.0.push(name.into());
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.0.pop();
+        }
+
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let name = self.0.join(".").replace(".target", "");
+            let name =
+                name.replace("downsample.conv", "downsample.0").replace("downsample.bn1", "downsample.1");
+            let dims = param.val().dims();
+            let fan_in: usize = dims[1..].iter().product();
+            let values = (0..dims.iter().product()).map(|place| {
+                let number = number(&name, place);
+                match name.rsplit('.').next() {
+                    Some("running_var") => 0.5 + number,
+                    Some("bias" | "running_mean") => 0.4 * number - 0.2,
+                    _ if D == 1 => 0.4 + 0.4 * number,
+                    _ => (number - 0.5) * (12.0 / fan_in as f32).sqrt(),
+                }
+            });
+            let tensor =
+                Tensor::from_data(TensorData::new(values.collect::<Vec<f32>>(), dims), &param.val().device());
+            param.map(|_| tensor)
+        }
+    }
+
+    #[test]
+    fn the_whole_resnets_compute_what_pytorch_does() {
+        let text = std::fs::read_to_string(reference("whole.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let (images, _) = expected();
+        let device = Device::flex();
+        for (name, network) in
+            [("resnet18", ResNet::resnet18(&device)), ("resnet50", ResNet::resnet50(&device))]
+        {
+            let network = network.map(&mut Numbers::default());
+            let (features, shape) =
+                in_parallel(images.clone(), 2, 64, &device, |images| network.features(images, AS_TARGET))
+                    .unwrap();
+            assert_eq!(shape[1], json[name]["columns"].as_u64().unwrap() as usize);
+            let every = json[name]["every"].as_u64().unwrap() as usize;
+            let some: Vec<f32> = features.iter().step_by(every).copied().collect();
+            let values = json[name]["features"].as_array().unwrap();
+            let expected: Vec<f32> = values.iter().map(|value| value.as_f64().unwrap() as f32).collect();
+            let size = expected.iter().map(|value| value.abs()).sum::<f32>() / expected.len() as f32;
+            assert!(size > 0.1, "{name}: numbers of {size} prove nothing");
+            let error = largest_error(&some, &expected);
+            assert!(error <= 1e-4, "{name}: {error}");
         }
     }
 

@@ -7,8 +7,10 @@
 #![warn(clippy::unwrap_used)]
 
 mod backbone;
+mod draws;
 mod error;
 mod extract;
+mod losses;
 pub mod networks;
 mod weights;
 

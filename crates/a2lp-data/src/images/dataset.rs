@@ -183,31 +183,22 @@ impl ImageSet {
     }
 }
 
-/// What keeps two sets from sharing one class list, in words; `None` when the names agree.
-pub fn compare_classes(source: &ImageSet, target: &ImageSet) -> Option<String> {
-    if target.classes.is_empty() || source.classes == target.classes {
+/// Which classes only one of two sets has, in words; `None` when there are none, in whatever order.
+pub fn compare_classes(a: &ImageSet, b: &ImageSet, names: [&str; 2]) -> Option<String> {
+    if a.classes.is_empty() || b.classes.is_empty() {
         return None;
     }
-    let missing = |from: &[String], of: &[String]| -> Vec<String> {
-        from.iter().filter(|name| !of.contains(name)).cloned().collect()
+    let only = |of: &ImageSet, other: &ImageSet| -> Vec<String> {
+        of.classes.iter().filter(|class| !other.classes.contains(class)).cloned().collect()
     };
-    let (only_source, only_target) =
-        (missing(&source.classes, &target.classes), missing(&target.classes, &source.classes));
-    let mut parts = Vec::new();
-    for (which, names) in [("source", only_source), ("target", only_target)] {
-        if !names.is_empty() {
-            parts.push(format!("only the {which} has: {}", names.join(", ")));
-        }
-    }
-    if parts.is_empty() {
-        parts.push("the same names in another order".into());
-    }
-    Some(format!(
-        "{} classes in the source, {} in the target; {}",
-        source.classes.len(),
-        target.classes.len(),
-        parts.join("; ")
-    ))
+    let parts: Vec<String> = [(names[0], only(a, b)), (names[1], only(b, a))]
+        .into_iter()
+        .filter(|(_, classes)| !classes.is_empty())
+        .map(|(name, classes)| format!("only {name} has: {}", classes.join(", ")))
+        .collect();
+    let counts =
+        format!("{} has {} classes, {} has {}", names[0], a.classes.len(), names[1], b.classes.len());
+    (!parts.is_empty()).then(|| format!("{counts}; {}", parts.join("; ")))
 }
 
 fn is_image(path: &Path) -> bool {
@@ -291,10 +282,10 @@ mod tests {
         assert_eq!(set.classes, ["bike", "mug"]);
         let other = ImageSet::open_domain(dir.path(), "webcam").unwrap();
         assert_eq!(
-            compare_classes(&set, &other).unwrap(),
-            "2 classes in the source, 1 in the target; only the source has: bike"
+            compare_classes(&set, &other, ["amazon", "webcam"]).unwrap(),
+            "amazon has 2 classes, webcam has 1; only amazon has: bike"
         );
-        assert_eq!(compare_classes(&set, &set), None);
+        assert_eq!(compare_classes(&set, &set, ["amazon", "amazon"]), None);
         let error = ImageSet::open_domain(dir.path(), "dslr").unwrap_err().to_string();
         assert!(error.contains("amazon, webcam"), "{error}");
     }

@@ -1,9 +1,9 @@
 //! EfficientNet-Lite0: inverted bottlenecks with ReLU6, no squeeze and excitation, TensorFlow's "same" padding.
 
-use super::{conv, pooled};
+use super::{DomainNorm, Pass, conv, pooled};
 use burn::module::Module;
+use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
-use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
 
 /// (blocks, kernel, stride of the first, expansion, channels) of each stage.
@@ -23,25 +23,25 @@ const HEAD: usize = 1280;
 #[derive(Module, Debug)]
 pub struct EfficientNetLite0 {
     conv_stem: Conv2d,
-    bn0: BatchNorm,
+    bn0: DomainNorm,
     blocks: Vec<Block>,
     conv_head: Conv2d,
-    bn1: BatchNorm,
+    bn1: DomainNorm,
 }
 
 #[derive(Module, Debug)]
 struct Block {
     expand_conv: Option<Conv2d>,
-    bn0: Option<BatchNorm>,
+    bn0: Option<DomainNorm>,
     depthwise_conv: Conv2d,
-    bn1: BatchNorm,
+    bn1: DomainNorm,
     project_conv: Conv2d,
-    bn2: BatchNorm,
+    bn2: DomainNorm,
     skip: bool,
 }
 
-fn bn(channels: usize, device: &Device) -> BatchNorm {
-    BatchNormConfig::new(channels).with_epsilon(1e-3).init(device)
+fn bn(channels: usize, device: &Device) -> DomainNorm {
+    DomainNorm::new(channels, 1e-3, device)
 }
 
 fn relu6(x: Tensor<4>) -> Tensor<4> {
@@ -70,12 +70,31 @@ impl EfficientNetLite0 {
     }
 
     /// The pooled vector before the classifier.
-    pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
-        let mut x = relu6(self.bn0.forward(self.conv_stem.forward(images)));
-        for block in &self.blocks {
-            x = block.forward(x);
+    pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
+        let mut x = relu6(self.bn0.forward(self.conv_stem.forward(images), pass));
+        x = pass.after("conv_stem", x);
+        for (at, block) in self.blocks.iter().enumerate() {
+            x = pass.after(&format!("blocks.{at}"), block.forward(x, pass));
         }
-        pooled(relu6(self.bn1.forward(self.conv_head.forward(x))))
+        pooled(relu6(self.bn1.forward(self.conv_head.forward(x), pass)))
+    }
+
+    /// Gives the source normalisations of its own, equal to the target's so far.
+    pub fn split_domains(&mut self) {
+        self.bn0.split();
+        self.bn1.split();
+        for block in &mut self.blocks {
+            block.bn0.iter_mut().for_each(DomainNorm::split);
+            block.bn1.split();
+            block.bn2.split();
+        }
+    }
+
+    /// The layers a gradient can be stopped after.
+    pub fn layers() -> Vec<String> {
+        let blocks = STAGES.iter().map(|stage| stage.0).sum();
+        let blocks = (0..blocks).map(|at| format!("blocks.{at}"));
+        std::iter::once("conv_stem".to_string()).chain(blocks).collect()
     }
 }
 
@@ -93,14 +112,14 @@ impl Block {
         }
     }
 
-    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+    fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
         let kept = self.skip.then(|| x.clone());
         let mut x = x;
         if let (Some(expand), Some(bn0)) = (&self.expand_conv, &self.bn0) {
-            x = relu6(bn0.forward(expand.forward(x)));
+            x = relu6(bn0.forward(expand.forward(x), pass));
         }
-        x = relu6(self.bn1.forward(self.depthwise_conv.forward(x)));
-        x = self.bn2.forward(self.project_conv.forward(x));
+        x = relu6(self.bn1.forward(self.depthwise_conv.forward(x), pass));
+        x = self.bn2.forward(self.project_conv.forward(x), pass);
         match kept {
             Some(kept) => x + kept,
             None => x,

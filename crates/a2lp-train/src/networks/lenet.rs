@@ -1,9 +1,11 @@
-//! A LeNet for digits: 20 and 50 maps of 5 × 5 convolutions, 500 units.
+//! A LeNet for digits: 20 and 50 maps of 5 × 5 convolutions, 500 units, which are normalised per domain.
 
+use super::{DomainNorm, Pass};
+use crate::draws::Draws;
 use burn::module::Module;
+use burn::nn::Linear;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
-use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
@@ -14,27 +16,42 @@ pub struct LeNet {
     conv2: Conv2d,
     pool: MaxPool2d,
     fc1: Linear,
+    bn1: DomainNorm,
 }
 
 impl LeNet {
     /// Pixels a side of the images it takes.
     pub const SIDE: usize = 28;
+    /// Features it makes.
+    pub const WIDTH: usize = 500;
 
-    /// With weights still to be trained or loaded.
-    pub fn new(device: &Device) -> Self {
+    pub(crate) fn new(draws: &mut Draws, device: &Device) -> Self {
+        let mut conv = |channels: [usize; 2]| {
+            let mut conv = Conv2dConfig::new(channels, [5, 5]).init(device);
+            let fan_in = channels[0] * 25;
+            conv.weight = draws.uniform([channels[1], channels[0], 5, 5], fan_in, device);
+            conv.bias = Some(draws.uniform([channels[1]], fan_in, device));
+            conv
+        };
         LeNet {
-            conv1: Conv2dConfig::new([1, 20], [5, 5]).init(device),
-            conv2: Conv2dConfig::new([20, 50], [5, 5]).init(device),
+            conv1: conv([1, 20]),
+            conv2: conv([20, 50]),
             pool: MaxPool2dConfig::new([2, 2]).with_strides([2, 2]).init(),
-            fc1: LinearConfig::new(50 * 4 * 4, 500).init(device),
+            fc1: draws.linear(50 * 4 * 4, Self::WIDTH, device),
+            bn1: DomainNorm::new(Self::WIDTH, 1e-5, device),
         }
     }
 
     /// The 500 units before the classifier.
-    pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
+    pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
         let [batch, ..] = images.dims();
         let x = self.pool.forward(self.conv1.forward(images));
         let x = self.pool.forward(self.conv2.forward(x));
-        relu(self.fc1.forward(x.reshape([batch, 50 * 4 * 4])))
+        relu(self.bn1.forward(self.fc1.forward(x.reshape([batch, 50 * 4 * 4])), pass))
+    }
+
+    /// Gives the source a normalisation of its own, equal to the target's so far.
+    pub fn split_domains(&mut self) {
+        self.bn1.split();
     }
 }

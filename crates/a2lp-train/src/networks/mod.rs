@@ -1,11 +1,17 @@
 //! The networks, with the names of the files people hold: torchvision's ResNets, EfficientNet-Lite0, a LeNet.
 
+mod adapter;
+mod discriminator;
 mod efficientnet;
 mod lenet;
+mod norm;
 mod resnet;
 
+pub use adapter::Adapter;
+pub use discriminator::Discriminator;
 pub use efficientnet::EfficientNetLite0;
 pub use lenet::LeNet;
+pub use norm::{Domain, DomainNorm, Pass};
 pub use resnet::ResNet;
 
 use burn::nn::PaddingConfig2d;

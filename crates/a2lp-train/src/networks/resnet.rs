@@ -1,10 +1,10 @@
 //! torchvision's ResNet v1: the stride of a bottleneck is on its 3 × 3 convolution.
 
-use super::{conv, pooled};
+use super::{DomainNorm, Pass, conv, pooled};
 use burn::module::Module;
+use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
-use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
@@ -12,7 +12,7 @@ use burn::tensor::{Device, Tensor};
 #[derive(Module, Debug)]
 pub struct ResNet {
     conv1: Conv2d,
-    bn1: BatchNorm,
+    bn1: DomainNorm,
     maxpool: MaxPool2d,
     layer1: Vec<Block>,
     layer2: Vec<Block>,
@@ -24,18 +24,18 @@ pub struct ResNet {
 #[derive(Module, Debug)]
 struct Block {
     conv1: Conv2d,
-    bn1: BatchNorm,
+    bn1: DomainNorm,
     conv2: Conv2d,
-    bn2: BatchNorm,
+    bn2: DomainNorm,
     conv3: Option<Conv2d>,
-    bn3: Option<BatchNorm>,
+    bn3: Option<DomainNorm>,
     downsample: Option<Shortcut>,
 }
 
 #[derive(Module, Debug)]
 struct Shortcut {
     conv: Conv2d,
-    bn: BatchNorm,
+    bn1: DomainNorm,
 }
 
 /// The shape of a ResNet.
@@ -46,7 +46,12 @@ struct Shape {
     bottleneck: bool,
 }
 
+const EPSILON: f64 = 1e-5;
+
 impl ResNet {
+    /// The layers a gradient can be stopped after.
+    pub const LAYERS: [&str; 5] = ["conv1", "layer1", "layer2", "layer3", "layer4"];
+
     /// ResNet-18: 512 features.
     pub fn resnet18(device: &Device) -> Self {
         Self::new(&Shape { blocks: [2, 2, 2, 2], width: 64, bottleneck: false }, device)
@@ -85,7 +90,7 @@ impl ResNet {
         };
         ResNet {
             conv1: conv([3, shape.width], 7, 2, 1, PaddingConfig2d::Explicit(3, 3, 3, 3), device),
-            bn1: BatchNormConfig::new(shape.width).init(device),
+            bn1: DomainNorm::new(shape.width, EPSILON, device),
             maxpool: MaxPool2dConfig::new([3, 3]).with_strides([2, 2]).with_padding(around).init(),
             layer1: stage(0),
             layer2: stage(1),
@@ -95,19 +100,34 @@ impl ResNet {
     }
 
     /// The pooled vector before the classifier.
-    pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
-        let mut x = self.maxpool.forward(relu(self.bn1.forward(self.conv1.forward(images))));
-        for block in [&self.layer1, &self.layer2, &self.layer3, &self.layer4].into_iter().flatten() {
-            x = block.forward(x);
+    pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
+        let x = relu(self.bn1.forward(self.conv1.forward(images), pass));
+        let mut x = pass.after("conv1", self.maxpool.forward(x));
+        for (name, layer) in Self::LAYERS[1..].iter().zip(self.layers()) {
+            for block in layer {
+                x = block.forward(x, pass);
+            }
+            x = pass.after(name, x);
         }
         pooled(x)
+    }
+
+    /// Gives the source normalisations of its own, equal to the target's so far.
+    pub fn split_domains(&mut self) {
+        self.bn1.split();
+        let layers = [&mut self.layer1, &mut self.layer2, &mut self.layer3, &mut self.layer4];
+        layers.into_iter().flatten().for_each(Block::split_domains);
+    }
+
+    fn layers(&self) -> [&Vec<Block>; 4] {
+        [&self.layer1, &self.layer2, &self.layer3, &self.layer4]
     }
 }
 
 impl Block {
     fn new([from, width, out]: [usize; 3], stride: usize, bottleneck: bool, device: &Device) -> Self {
         let around = || PaddingConfig2d::Explicit(1, 1, 1, 1);
-        let bn = |channels: usize| BatchNormConfig::new(channels).init(device);
+        let bn = |channels: usize| DomainNorm::new(channels, EPSILON, device);
         let plain = |channels, stride| conv(channels, 1, stride, 1, PaddingConfig2d::Valid, device);
         let (conv1, conv2) = if bottleneck {
             (plain([from, width], 1), conv([width, width], 3, stride, 1, around(), device))
@@ -125,20 +145,27 @@ impl Block {
             conv3: bottleneck.then(|| plain([width, out], 1)),
             bn3: bottleneck.then(|| bn(out)),
             downsample: (stride != 1 || from != out)
-                .then(|| Shortcut { conv: plain([from, out], stride), bn: bn(out) }),
+                .then(|| Shortcut { conv: plain([from, out], stride), bn1: bn(out) }),
         }
     }
 
-    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+    fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
         let short = match &self.downsample {
-            Some(shortcut) => shortcut.bn.forward(shortcut.conv.forward(x.clone())),
+            Some(shortcut) => shortcut.bn1.forward(shortcut.conv.forward(x.clone()), pass),
             None => x.clone(),
         };
-        let x = relu(self.bn1.forward(self.conv1.forward(x)));
-        let mut x = self.bn2.forward(self.conv2.forward(x));
+        let x = relu(self.bn1.forward(self.conv1.forward(x), pass));
+        let mut x = self.bn2.forward(self.conv2.forward(x), pass);
         if let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) {
-            x = bn3.forward(conv3.forward(relu(x)));
+            x = bn3.forward(conv3.forward(relu(x)), pass);
         }
         relu(x + short)
+    }
+
+    fn split_domains(&mut self) {
+        self.bn1.split();
+        self.bn2.split();
+        self.bn3.iter_mut().for_each(DomainNorm::split);
+        self.downsample.iter_mut().for_each(|shortcut| shortcut.bn1.split());
     }
 }

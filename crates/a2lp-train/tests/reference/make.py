@@ -1,12 +1,15 @@
 """Makes the files that the networks are tested against; run once where PyTorch and torchvision are installed.
 
 A ResNet-50 of two channels where the real one has 64, with random weights, as .safetensors, .pth and .onnx, and the
-features that PyTorch computes for two images that every language can make.
+features that PyTorch computes for two images that every language can make. Of the whole ResNet-18 and ResNet-50 only
+some features are kept: their weights are hashes, which every language can make as well.
 """
 
 import json
 
+import numpy
 import torch
+import torchvision
 from safetensors.torch import save_file
 from torch import nn
 from torchvision.models.resnet import Bottleneck, ResNet
@@ -48,3 +51,43 @@ torch.onnx.export(model, images, "narrow.onnx", input_names=["images"], output_n
                   dynamic_axes={"images": {0: "n", 2: "h", 3: "w"}, "features": {0: "n"}})
 with open("narrow.json", "w") as file:
     json.dump({"torch": torch.__version__, "features": features.tolist()}, file)
+
+
+def numbers(name, count):
+    """A hash of the name and of the place, in [0, 1)."""
+    start = 2166136261
+    for byte in name.encode():
+        start = (start ^ byte) * 16777619 % 2**32
+    hashes = (numpy.arange(count, dtype=numpy.uint64) * 2654435761 + start).astype(numpy.uint32)
+    hashes = (hashes ^ (hashes >> numpy.uint32(15))) * numpy.uint32(2246822519)
+    hashes = (hashes ^ (hashes >> numpy.uint32(13))) * numpy.uint32(3266489917)
+    return torch.from_numpy((hashes >> numpy.uint32(8)).astype(numpy.float32) / 2**24)
+
+
+whole = {}
+for name in ("resnet18", "resnet50"):
+    model = getattr(torchvision.models, name)()
+    state = model.state_dict()
+    for key, tensor in state.items():
+        if key.startswith("fc.") or key.endswith("num_batches_tracked"):
+            continue
+        values = numbers(key, tensor.numel()).reshape(tensor.shape)
+        if key.endswith("running_var"):
+            values = 0.5 + values
+        elif key.endswith(("bias", "running_mean")):
+            values = 0.4 * values - 0.2
+        elif tensor.dim() == 1:
+            values = 0.4 + 0.4 * values
+        else:
+            values = (values - 0.5) * (12 / tensor[0].numel()) ** 0.5
+        state[key] = values
+    model.load_state_dict(state)
+    model.eval()
+    model.fc = nn.Identity()
+    with torch.no_grad():
+        features = model(images)
+    every = features.numel() // 128
+    some = features.flatten()[::every].tolist()
+    whole[name] = {"columns": features.shape[1], "every": every, "features": some}
+with open("whole.json", "w") as file:
+    json.dump({"torch": torch.__version__, **whole}, file)
