@@ -7,10 +7,12 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
 use rten::ValueOrView;
 use rten_tensor::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// A network that is known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BackboneName {
     /// 512 features.
     Resnet18,

@@ -17,6 +17,7 @@ pub(crate) enum Purpose {
     TargetOrder,
     ClassOrder,
     Step,
+    Augment,
 }
 
 impl Draws {

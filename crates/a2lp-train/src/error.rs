@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why features could not be extracted.
+/// Why features could not be extracted or a network not be trained.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// A weights file that does not fit the network.
@@ -21,6 +21,36 @@ pub enum TrainError {
         /// What is wrong.
         message: String,
     },
+    /// A checkpoint that cannot be read or written.
+    #[error("{path}: {message}", path = .path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// A checkpoint of a run with other settings or other data.
+    #[error("{path}: made with other settings, data or weights", path = .path.display())]
+    OtherRun {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A loss that is no number any more.
+    #[error(
+        "the loss became infinite or NaN in round {round}, step {step}; a smaller learning rate may help. The checkpoint of the round before is kept"
+    )]
+    Diverged {
+        /// The round, from 1; 0 is the warm-up.
+        round: usize,
+        /// The step, from 0.
+        step: usize,
+    },
+    /// This program was built without support for a device.
+    #[error("built without {0}; build with: cargo build --release --features {0}")]
+    NoDevice(&'static str),
+    /// Pseudo-labels could not be made.
+    #[error(transparent)]
+    Labelling(#[from] a2lp::Error),
     /// The user asked to stop.
     #[error("interrupted")]
     Cancelled,

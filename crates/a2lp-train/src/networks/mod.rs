@@ -3,6 +3,7 @@
 mod adapter;
 mod discriminator;
 mod efficientnet;
+mod learner;
 mod lenet;
 mod norm;
 mod resnet;
@@ -10,6 +11,8 @@ mod resnet;
 pub use adapter::Adapter;
 pub use discriminator::Discriminator;
 pub use efficientnet::EfficientNetLite0;
+pub(crate) use learner::{Batch, LearnerNetwork, Outputs};
+pub use learner::{BodyShape, NetworkShape};
 pub use lenet::LeNet;
 pub use norm::{Domain, DomainNorm, Pass};
 pub use resnet::ResNet;

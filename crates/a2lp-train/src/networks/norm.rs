@@ -115,6 +115,8 @@ impl Norm {
         let note = |state: &RunningState<Tensor<1>>, value: Tensor<3>| {
             let value = value.reshape([channels]).detach();
             state.update(state.value_sync() * (1.0 - MOMENTUM) + value * MOMENTUM);
+            // A new value is pending until it is asked for; whoever looks at the network next is to see it.
+            state.value_sync();
         };
         note(&self.running_mean, mean);
         // The batch is normalised by its own variance; what is noted is an estimate of everyone's.

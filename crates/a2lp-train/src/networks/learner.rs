@@ -1,0 +1,188 @@
+//! Everything that is trained: a body that makes features, perhaps a bottleneck, a classifier, perhaps a discriminator.
+
+use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet};
+use crate::backbone::{BackboneName, LITE_NAMES, RESNET_NAMES};
+use crate::draws::{Draws, Purpose};
+use crate::error::TrainError;
+use crate::weights::load;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::{Device, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Features of the bottleneck between a backbone and its classifier.
+const BOTTLENECK: usize = 256;
+
+/// Which network, and what it is made for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworkShape {
+    /// What makes the features.
+    pub body: BodyShape,
+    /// A layer of 256 units between a backbone and the classifier, as MSTN has it.
+    pub bottleneck: bool,
+    /// Hidden units of the discriminator, where there is one.
+    pub discriminator: Option<usize>,
+    /// How many classes there are.
+    pub classes: usize,
+}
+
+impl NetworkShape {
+    /// Features in which domains are aligned.
+    pub(crate) fn aligned_width(&self) -> usize {
+        if self.bottleneck { BOTTLENECK } else { self.body.width() }
+    }
+}
+
+/// What makes the features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BodyShape {
+    /// 20 and 50 maps, 500 units, for grey images of 28 × 28.
+    Lenet,
+    /// One hidden layer over this many features.
+    Adapter(usize),
+    /// A network for photos.
+    Backbone(BackboneName),
+}
+
+impl BodyShape {
+    /// Features it makes.
+    pub fn width(self) -> usize {
+        match self {
+            BodyShape::Lenet => LeNet::WIDTH,
+            BodyShape::Adapter(_) => Adapter::WIDTH,
+            BodyShape::Backbone(BackboneName::Resnet18) => 512,
+            BodyShape::Backbone(BackboneName::Resnet50 | BackboneName::Resnet101) => 2048,
+            BodyShape::Backbone(BackboneName::EfficientnetLite0) => 1280,
+        }
+    }
+
+    /// The layers a gradient can be stopped after.
+    pub fn layers(self) -> Vec<String> {
+        match self {
+            BodyShape::Backbone(BackboneName::EfficientnetLite0) => EfficientNetLite0::layers(),
+            BodyShape::Backbone(_) => ResNet::LAYERS.map(String::from).to_vec(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A batch on its way into a network.
+#[derive(Clone, Debug)]
+pub(crate) enum Batch {
+    Rows(Tensor<2>),
+    Images(Tensor<4>),
+}
+
+impl Batch {
+    pub(crate) fn new(values: Vec<f32>, shape: &[usize], device: &Device) -> Self {
+        match *shape {
+            [rows, columns] => {
+                Batch::Rows(Tensor::from_data(TensorData::new(values, [rows, columns]), device))
+            }
+            [n, c, h, w] => Batch::Images(Tensor::from_data(TensorData::new(values, [n, c, h, w]), device)),
+            _ => unreachable!("inputs are rows or images"),
+        }
+    }
+}
+
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)]
+enum Body {
+    LeNet(LeNet),
+    Adapter(Adapter),
+    ResNet(ResNet),
+    Lite0(EfficientNetLite0),
+}
+
+/// What comes out of a network.
+pub(crate) struct Outputs {
+    /// φ: what the body makes, and what pseudo-labels are made of.
+    pub(crate) features: Tensor<2>,
+    /// What domains are aligned in: the bottleneck, or φ itself.
+    pub(crate) aligned: Tensor<2>,
+    pub(crate) logits: Tensor<2>,
+}
+
+/// Everything that is trained.
+#[derive(Module, Debug)]
+pub(crate) struct LearnerNetwork {
+    body: Body,
+    bottleneck: Option<Linear>,
+    classifier: Linear,
+    pub(crate) discriminator: Option<Discriminator>,
+}
+
+impl LearnerNetwork {
+    /// With random weights, but for a backbone, whose weights come from a file.
+    pub(crate) fn new(
+        shape: &NetworkShape,
+        weights: Option<&Path>,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, TrainError> {
+        let mut draws = Draws::new(seed, Purpose::Weights, 0);
+        let draws = &mut draws;
+        let mut body = match shape.body {
+            BodyShape::Lenet => Body::LeNet(LeNet::new(draws, device)),
+            BodyShape::Adapter(columns) => {
+                Body::Adapter(Adapter::new(columns, Adapter::WIDTH, draws, device))
+            }
+            BodyShape::Backbone(BackboneName::Resnet18) => Body::ResNet(ResNet::resnet18(device)),
+            BodyShape::Backbone(BackboneName::Resnet50) => Body::ResNet(ResNet::resnet50(device)),
+            BodyShape::Backbone(BackboneName::Resnet101) => Body::ResNet(ResNet::resnet101(device)),
+            BodyShape::Backbone(BackboneName::EfficientnetLite0) => {
+                Body::Lite0(EfficientNetLite0::new(device))
+            }
+        };
+        if let Some(weights) = weights {
+            match &mut body {
+                Body::ResNet(network) => drop(load(network, weights, RESNET_NAMES)?),
+                Body::Lite0(network) => drop(load(network, weights, LITE_NAMES)?),
+                _ => {}
+            }
+        }
+        let width = shape.body.width();
+        let (bottleneck, classifier) = if shape.bottleneck {
+            (
+                Some(draws.normal_linear(width, BOTTLENECK, 0.01, 0.1, device)),
+                draws.normal_linear(BOTTLENECK, shape.classes, 0.005, 0.1, device),
+            )
+        } else {
+            // Kaiming's normal start for a layer after a ReLU.
+            let deviation = (2.0 / width as f32).sqrt();
+            (None, draws.normal_linear(width, shape.classes, deviation, 0.0, device))
+        };
+        let aligned = shape.aligned_width();
+        let discriminator =
+            shape.discriminator.map(|hidden| Discriminator::new(aligned, hidden, draws, device));
+        Ok(LearnerNetwork { body, bottleneck, classifier, discriminator })
+    }
+
+    pub(crate) fn forward(&self, batch: Batch, pass: Pass) -> Outputs {
+        let features = match (&self.body, batch) {
+            (Body::LeNet(network), Batch::Images(images)) => network.features(images, pass),
+            (Body::Adapter(network), Batch::Rows(rows)) => network.features(rows, pass),
+            (Body::ResNet(network), Batch::Images(images)) => network.features(images, pass),
+            (Body::Lite0(network), Batch::Images(images)) => network.features(images, pass),
+            _ => unreachable!("the inputs were made for the network"),
+        };
+        let aligned = match &self.bottleneck {
+            Some(bottleneck) => bottleneck.forward(features.clone()),
+            None => features.clone(),
+        };
+        let logits = self.classifier.forward(aligned.clone());
+        Outputs { features, aligned, logits }
+    }
+
+    /// Gives the source normalisations of its own, equal to the target's so far.
+    pub(crate) fn split_domains(&mut self) {
+        match &mut self.body {
+            Body::LeNet(network) => network.split_domains(),
+            Body::Adapter(network) => network.split_domains(),
+            Body::ResNet(network) => network.split_domains(),
+            Body::Lite0(network) => network.split_domains(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The items of a domain, as a network takes them.
+
+use crate::error::TrainError;
+use crate::networks::LeNet;
+use a2lp_data::Picture;
+use a2lp_data::images::{Filter, Transform, decode, resize};
+use rayon::prelude::*;
+use std::path::PathBuf;
+
+/// The items of a domain.
+pub enum Inputs {
+    /// Features: rows scaled to one length.
+    Rows {
+        /// Features of an item.
+        columns: usize,
+        /// Row after row.
+        values: Vec<f32>,
+    },
+    /// Grey images for a LeNet, in [0, 1].
+    Digits(Vec<f32>),
+    /// Image files.
+    Files {
+        /// Where they are.
+        paths: Vec<PathBuf>,
+        /// What is done to an image in training, at random.
+        train: Transform,
+        /// What is done to an image otherwise.
+        test: Transform,
+        /// Heed the camera's note on how it was held.
+        upright: bool,
+    },
+}
+
+impl Inputs {
+    /// Features, each row scaled to the length √columns, so that entries are about 1 on the average.
+    pub fn rows(columns: usize, mut values: Vec<f32>) -> Self {
+        for row in values.chunks_exact_mut(columns.max(1)) {
+            let length = row.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
+            if length > 0.0 {
+                let scale = ((columns as f64).sqrt() / length) as f32;
+                row.iter_mut().for_each(|v| *v *= scale);
+            }
+        }
+        Inputs::Rows { columns, values }
+    }
+
+    /// Images of any size, made grey and resized for a LeNet.
+    pub fn digits(pictures: &[Picture]) -> Self {
+        let side = LeNet::SIDE;
+        let one = |picture: &Picture| -> Vec<f32> {
+            let grey = if picture.channels == 1 { picture.clone() } else { grey(picture) };
+            let fits = grey.width == side && grey.height == side;
+            let small = if fits { grey } else { resize(&grey, side, side, Filter::Bilinear) };
+            small.pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect()
+        };
+        Inputs::Digits(pictures.par_iter().map(one).collect::<Vec<_>>().concat())
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match self {
+            Inputs::Rows { columns, values } => values.len() / (*columns).max(1),
+            Inputs::Digits(values) => values.len() / (LeNet::SIDE * LeNet::SIDE),
+            Inputs::Files { paths, .. } => paths.len(),
+        }
+    }
+
+    /// No items?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Some items and their shape; with a seed, as training sees them.
+    pub(crate) fn batch(
+        &self,
+        rows: &[usize],
+        seed: Option<u64>,
+    ) -> Result<(Vec<f32>, Vec<usize>), TrainError> {
+        let pick = |values: &[f32], width: usize| -> Vec<f32> {
+            rows.iter().flat_map(|&row| &values[row * width..(row + 1) * width]).copied().collect()
+        };
+        match self {
+            Inputs::Rows { columns, values } => Ok((pick(values, *columns), vec![rows.len(), *columns])),
+            Inputs::Digits(values) => {
+                let side = LeNet::SIDE;
+                Ok((pick(values, side * side), vec![rows.len(), 1, side, side]))
+            }
+            Inputs::Files { paths, train, test, upright } => {
+                let images: Vec<Vec<f32>> = rows
+                    .par_iter()
+                    .enumerate()
+                    .map(|(at, &row)| {
+                        let picture = decode(&paths[row], *upright)?;
+                        Ok(match seed {
+                            Some(seed) => train.apply(&picture, seed.wrapping_add(at as u64)),
+                            None => test.apply(&picture, 0),
+                        })
+                    })
+                    .collect::<Result<_, TrainError>>()?;
+                let side = test.side();
+                Ok((images.concat(), vec![rows.len(), 3, side, side]))
+            }
+        }
+    }
+}
+
+/// The usual weights of red, green and blue.
+fn grey(picture: &Picture) -> Picture {
+    let pixels = picture
+        .pixels
+        .chunks_exact(picture.channels)
+        .map(|p| (0.299 * f32::from(p[0]) + 0.587 * f32::from(p[1]) + 0.114 * f32::from(p[2])).round() as u8);
+    Picture { channels: 1, pixels: pixels.collect(), ..*picture }
+}

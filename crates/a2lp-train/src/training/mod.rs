@@ -1,0 +1,452 @@
+//! Algorithm 1: features → pseudo-labels → some steps of learning → again.
+//!
+//! ```text
+//! Inputs ─► network (eval) ─► φ of both domains ─► Seen::labels (own, LP, A²LP) ─┐
+//!    └────► batches ─► network (train) ─► losses ─► Sgd ◄───────────────────────┘   State is kept after every round
+//! ```
+//!
+//! The truth about the target has no place here: whoever knows it scores what the observer is shown.
+
+mod export;
+mod inputs;
+mod labelling;
+mod optimiser;
+mod sampling;
+mod settings;
+mod state;
+mod step;
+
+pub use export::TrainedModel;
+pub use inputs::Inputs;
+pub use labelling::TrainingLabels;
+pub use settings::{Labeller, Learner, TrainSettings};
+
+use crate::device::DeviceName;
+use crate::draws::Purpose;
+use crate::error::TrainError;
+use crate::losses::Centroids;
+use crate::networks::{Batch, Domain, LearnerNetwork, NetworkShape, Pass};
+use a2lp::{Observer, Stage};
+use burn::module::Module;
+use burn::tensor::Device;
+use burn::tensor::activation::softmax;
+use labelling::{Matrix, Seen, mean_distance};
+use optimiser::annealed;
+use rayon::prelude::*;
+use sampling::{ClassAware, Shuffled};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use state::State;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+/// Items at a time when nothing is learned.
+const EVALUATION_BATCH: usize = 128;
+/// Batches of the target that fill its statistics after a warm-up on the source.
+const STATISTICS_BATCHES: u64 = 50;
+/// CAN stops when centres and labels move less than this.
+const SETTLED: f64 = 0.001;
+
+/// A run that is to be made.
+pub struct Training<'a> {
+    /// How.
+    pub settings: &'a TrainSettings,
+    /// Which network.
+    pub shape: NetworkShape,
+    /// Weights of a backbone.
+    pub weights: Option<&'a Path>,
+    /// The labelled items.
+    pub source: &'a Inputs,
+    /// Their classes.
+    pub labels: &'a [u32],
+    /// The items to adapt to.
+    pub target: &'a Inputs,
+    /// Where the state is kept between rounds; a run goes on from what it finds there.
+    pub checkpoint: &'a Path,
+    /// What computes.
+    pub device: DeviceName,
+}
+
+/// Mean losses of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Cross-entropy on the source.
+    pub source: f64,
+    /// What the target adds: entropy, pseudo-labels, distance of centroids, or CDD.
+    pub target: f64,
+    /// How wrong the discriminator is.
+    pub domain: f64,
+}
+
+/// A round that is over; round 0 is the warm-up.
+pub struct TrainedRound<'a> {
+    /// Its number.
+    pub round: usize,
+    /// Steps made in it.
+    pub steps: usize,
+    /// Learning rate of new layers at its end.
+    pub rate: f64,
+    /// Mean losses.
+    pub losses: Losses,
+    /// The pseudo-labels it learned from.
+    pub labels: Option<&'a TrainingLabels>,
+    /// How many of them were used.
+    pub kept: usize,
+    /// How many differ from the round before.
+    pub changed: Option<usize>,
+    /// What the classifier says of each target item at the end of the round: a probability per class.
+    pub probabilities: &'a [f32],
+    /// Nothing is left to learn.
+    pub settled: bool,
+    /// Seconds for pseudo-labels, and for steps.
+    pub seconds: [f64; 2],
+}
+
+/// Looks on at a run.
+pub trait TrainObserver: Sync {
+    /// Told before every step: round (from 1; 0 is the warm-up), step of the round, steps there are in it.
+    fn progress(&self, round: usize, step: usize, steps: usize) -> ControlFlow<()>;
+    /// Told when a round is over, before it is put down in the checkpoint.
+    fn round(&self, round: &TrainedRound<'_>) -> Result<(), TrainError>;
+}
+
+/// A run that is over.
+pub struct Trained {
+    /// The network.
+    pub model: TrainedModel,
+    /// What its classifier says of each target item: a probability per class.
+    pub probabilities: Vec<f32>,
+    /// The last pseudo-labels.
+    pub labels: Option<TrainingLabels>,
+    /// Rounds that were made, those of earlier calls included.
+    pub rounds: usize,
+    /// Rounds found in the checkpoint; `None` after a fresh start.
+    pub resumed: Option<usize>,
+}
+
+/// Everything the network says of all items.
+struct Evaluated {
+    source: Matrix,
+    target: Matrix,
+    probabilities: Vec<f32>,
+}
+
+/// What stays the same within a round.
+struct Plan {
+    round: usize,
+    steps: usize,
+    /// Labels of the target items that are learned from, after the filter.
+    labels: Option<Vec<(Option<u32>, f32)>>,
+    class_aware: Option<ClassAware>,
+}
+
+impl Training<'_> {
+    /// Trains, or goes on where an earlier call was interrupted.
+    pub fn run(&self, observer: &dyn TrainObserver) -> Result<Trained, TrainError> {
+        let plain = self.device.open()?;
+        let device = plain.clone().autodiff();
+        let fingerprint = self.fingerprint()?;
+        let mut state = self.start(&device)?;
+        // The checkpoint's network has two normalisations or one, as the run it comes from had.
+        let mut resumed = None;
+        if self.checkpoint.exists() {
+            let mut found = self.start(&device)?;
+            if self.splits() {
+                found.network.split_domains();
+            }
+            if found.read(self.checkpoint, &fingerprint)? {
+                resumed = Some(found.rounds);
+                state = found;
+            } else {
+                return Err(TrainError::OtherRun { path: self.checkpoint.to_path_buf() });
+            }
+        }
+        let order = [
+            Shuffled::new(self.settings.seed, Purpose::SourceOrder, self.source.len(), self.settings.batch),
+            Shuffled::new(self.settings.seed, Purpose::TargetOrder, self.target.len(), self.settings.batch),
+        ];
+        if resumed.is_none() {
+            self.warm_up(&mut state, &order, observer, &device)?;
+            if self.splits() {
+                state.network.split_domains();
+                if self.settings.warm_up > 0 {
+                    self.fill_statistics(&state.network, &order[1], &device)?;
+                }
+            }
+            state.write(self.checkpoint, &fingerprint)?;
+        }
+        let mut seen = self.evaluate(&state.network, &plain)?;
+        while state.rounds < self.settings.rounds && !state.settled {
+            self.round(&mut state, &mut seen, &order, observer, [&device, &plain])?;
+            state.write(self.checkpoint, &fingerprint)?;
+        }
+        let model = TrainedModel::new(self.shape.clone(), state.network.valid());
+        let (rounds, labels) = (state.rounds, state.labels);
+        Ok(Trained { model, probabilities: seen.probabilities, labels, rounds, resumed })
+    }
+
+    /// Do the domains have normalisations of their own? Without the target in training there is nothing to normalise by.
+    fn splits(&self) -> bool {
+        self.settings.learner != Learner::SourceOnly
+    }
+
+    fn start(&self, device: &Device) -> Result<State, TrainError> {
+        let network = LearnerNetwork::new(&self.shape, self.weights, self.settings.seed, device)?;
+        let columns = self.shape.aligned_width();
+        let centroids =
+            (self.settings.learner == Learner::Mstn).then(|| Centroids::new(self.shape.classes, columns));
+        Ok(State {
+            rounds: 0,
+            steps: 0,
+            network,
+            sgd: Default::default(),
+            centroids,
+            labels: None,
+            centres: None,
+            settled: false,
+        })
+    }
+
+    /// Steps on the source alone.
+    fn warm_up(
+        &self,
+        state: &mut State,
+        order: &[Shuffled; 2],
+        observer: &dyn TrainObserver,
+        device: &Device,
+    ) -> Result<(), TrainError> {
+        let steps = self.settings.warm_up;
+        for step in 0..steps {
+            if observer.progress(0, step, steps).is_break() {
+                return Err(TrainError::Cancelled);
+            }
+            let losses = self.source_step(state, order, self.settings.rate, device)?;
+            self.check(losses, 0, step)?;
+        }
+        // A new start for what comes next: the direction of the warm-up is not that of the rounds.
+        state.sgd = Default::default();
+        Ok(())
+    }
+
+    /// Lets the target through so that its normalisations know it, without learning anything.
+    fn fill_statistics(
+        &self,
+        network: &LearnerNetwork,
+        order: &Shuffled,
+        device: &Device,
+    ) -> Result<(), TrainError> {
+        for step in 0..STATISTICS_BATCHES {
+            let (values, shape) = self.target.batch(&order.batch(step), None)?;
+            let pass = Pass { domain: Domain::Target, training: true, stop_after: None };
+            network.forward(Batch::new(values, &shape, device), pass);
+        }
+        Ok(())
+    }
+
+    fn round(
+        &self,
+        state: &mut State,
+        seen: &mut Evaluated,
+        order: &[Shuffled; 2],
+        observer: &dyn TrainObserver,
+        [device, plain]: [&Device; 2],
+    ) -> Result<(), TrainError> {
+        let settings = self.settings;
+        let round = state.rounds + 1;
+        let began = Instant::now();
+        let labels = self.label(state, seen, observer)?;
+        let changed = labels.as_ref().zip(state.labels.as_ref()).map(|(now, before)| now.changed(before));
+        let centres = self.centres(labels.as_ref(), seen);
+        if let (Some([source, target]), Some(before)) = (&centres, &state.centres) {
+            let share = changed.unwrap_or(0) as f64 / self.target.len().max(1) as f64;
+            let moved = mean_distance(target, before);
+            state.settled = moved < SETTLED && mean_distance(target, source) < SETTLED && share < SETTLED;
+        }
+        state.centres = centres.map(|[_, target]| target);
+        state.labels = labels;
+        let labelled = began.elapsed().as_secs_f64();
+
+        let plan = self.plan(state, round);
+        let began = Instant::now();
+        let mut sum = Losses::default();
+        let steps = if state.settled { 0 } else { plan.steps };
+        for step in 0..steps {
+            if observer.progress(round, step, steps).is_break() {
+                return Err(TrainError::Cancelled);
+            }
+            let losses = self.step(state, &plan, order, step, device)?;
+            self.check(losses, round, step)?;
+            sum.source += losses.source;
+            sum.target += losses.target;
+            sum.domain += losses.domain;
+        }
+        let mean = |sum: f64| sum / steps.max(1) as f64;
+        let losses = Losses { source: mean(sum.source), target: mean(sum.target), domain: mean(sum.domain) };
+        *seen = self.evaluate(&state.network, plain)?;
+        let progress = round as f64 / settings.rounds as f64;
+        observer.round(&TrainedRound {
+            round,
+            steps,
+            rate: annealed(settings.rate, settings.mu, settings.beta, progress),
+            losses,
+            labels: state.labels.as_ref(),
+            kept: plan.labels.as_ref().map_or(0, |l| l.iter().filter(|(class, _)| class.is_some()).count()),
+            changed,
+            probabilities: &seen.probabilities,
+            settled: state.settled,
+            seconds: [labelled, began.elapsed().as_secs_f64()],
+        })?;
+        state.rounds = round;
+        Ok(())
+    }
+
+    /// The pseudo-labels of a round: on the features of the network as it is, or on the input features at first, when an
+    /// adapter knows nothing yet.
+    fn label(
+        &self,
+        state: &State,
+        seen: &Evaluated,
+        observer: &dyn TrainObserver,
+    ) -> Result<Option<TrainingLabels>, TrainError> {
+        let input = |inputs: &Inputs| match inputs {
+            Inputs::Rows { columns, values } if state.rounds == 0 && self.settings.warm_up == 0 => {
+                Some(Matrix { columns: *columns, values: values.clone() })
+            }
+            _ => None,
+        };
+        let (source, target) = (input(self.source), input(self.target));
+        let seen = Seen {
+            source: source.as_ref().unwrap_or(&seen.source),
+            labels: self.labels,
+            target: target.as_ref().unwrap_or(&seen.target),
+            probabilities: &seen.probabilities,
+            classes: self.shape.classes,
+        };
+        let watch = Watch { observer, round: state.rounds + 1 };
+        seen.labels(self.settings, &watch).map_err(|error| match error {
+            TrainError::Labelling(a2lp::Error::Cancelled) => TrainError::Cancelled,
+            other => other,
+        })
+    }
+
+    /// The centres of both domains' classes, where CAN wants them.
+    fn centres(&self, labels: Option<&TrainingLabels>, seen: &Evaluated) -> Option<[Vec<Vec<f64>>; 2]> {
+        let labels = labels.filter(|_| self.settings.learner == Learner::Can)?;
+        let seen = Seen {
+            source: &seen.source,
+            labels: self.labels,
+            target: &seen.target,
+            probabilities: &seen.probabilities,
+            classes: self.shape.classes,
+        };
+        Some(seen.centres(labels))
+    }
+
+    /// What is learned from in a round, and for how long.
+    fn plan(&self, state: &State, round: usize) -> Plan {
+        let settings = self.settings;
+        let progress = (round - 1) as f64 / settings.rounds as f64;
+        let least = if settings.labeller == Labeller::Own {
+            0.0
+        } else {
+            settings.min_confidence * (1.0 - progress as f32)
+        };
+        let keep = |(label, &weight): (&Option<u32>, &f32)| {
+            (label.filter(|_| least == 0.0 || weight > least), weight)
+        };
+        let labels: Option<Vec<(Option<u32>, f32)>> =
+            state.labels.as_ref().map(|labels| labels.labels.iter().zip(&labels.weights).map(keep).collect());
+        let class_aware = labels.as_ref().filter(|_| settings.learner == Learner::Can).map(|labels| {
+            let classes: Vec<Option<u32>> = labels.iter().map(|(class, _)| *class).collect();
+            ClassAware::new(
+                self.labels,
+                &classes,
+                self.shape.classes,
+                settings.least_items,
+                settings.batch_classes,
+                settings.class_items,
+            )
+        });
+        let by_formula = || {
+            let steps = class_aware.as_ref().map_or(0, ClassAware::steps);
+            ((steps as f64 * settings.epoch_share) as usize).max(1)
+        };
+        let steps = settings.steps.unwrap_or_else(by_formula);
+        Plan { round, steps, labels, class_aware }
+    }
+
+    fn check(&self, losses: Losses, round: usize, step: usize) -> Result<(), TrainError> {
+        let finite = [losses.source, losses.target, losses.domain].iter().all(|loss| loss.is_finite());
+        if finite { Ok(()) } else { Err(TrainError::Diverged { round, step }) }
+    }
+
+    /// Everything the network says, in parts for all threads: a convolution of burn keeps one core busy.
+    fn evaluate(&self, network: &LearnerNetwork, device: &Device) -> Result<Evaluated, TrainError> {
+        let network = network.valid();
+        let all =
+            |inputs: &Inputs, domain: Domain| evaluate(&network, inputs, domain, self.shape.classes, device);
+        let ((source, _), (target, probabilities)) =
+            (all(self.source, Domain::Source)?, all(self.target, Domain::Target)?);
+        Ok(Evaluated { source, target, probabilities })
+    }
+
+    /// What a run depends on; a checkpoint of another run is not gone on from.
+    fn fingerprint(&self) -> Result<String, TrainError> {
+        let mut hash = Sha256::new();
+        let told =
+            serde_json::to_string(&(self.settings, &self.shape, self.weights, env!("CARGO_PKG_VERSION")));
+        hash.update(told.unwrap_or_default());
+        self.labels.iter().for_each(|class| hash.update(class.to_le_bytes()));
+        for inputs in [self.source, self.target] {
+            match inputs {
+                Inputs::Rows { values, .. } | Inputs::Digits(values) => {
+                    values.iter().for_each(|value| hash.update(value.to_le_bytes()));
+                }
+                Inputs::Files { paths, train, test, upright } => {
+                    hash.update(format!("{} {} {upright}", train.name(), test.name()));
+                    paths.iter().for_each(|path| hash.update(path.as_os_str().as_encoded_bytes()));
+                }
+            }
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Features and class probabilities of all items of a domain.
+fn evaluate(
+    network: &LearnerNetwork,
+    inputs: &Inputs,
+    domain: Domain,
+    classes: usize,
+    device: &Device,
+) -> Result<(Matrix, Vec<f32>), TrainError> {
+    let rows: Vec<usize> = (0..inputs.len()).collect();
+    let parts: Vec<(Vec<f32>, Vec<f32>)> = rows
+        .par_chunks(EVALUATION_BATCH)
+        .map(|rows| {
+            let (values, shape) = inputs.batch(rows, None)?;
+            let found = network.forward(Batch::new(values, &shape, device), Pass::evaluation(domain));
+            let read = |tensor: burn::tensor::Tensor<2>| tensor.into_data().iter::<f32>().collect();
+            Ok((read(found.features), read(softmax(found.logits, 1))))
+        })
+        .collect::<Result<_, TrainError>>()?;
+    let (features, probabilities): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let values: Vec<f32> = features.concat();
+    let columns = values.len() / inputs.len().max(1);
+    let probabilities: Vec<f32> = probabilities.concat();
+    debug_assert_eq!(probabilities.len(), inputs.len() * classes);
+    Ok((Matrix { columns, values }, probabilities))
+}
+
+/// Passes the wish to stop on to the graph.
+struct Watch<'a> {
+    observer: &'a dyn TrainObserver,
+    round: usize,
+}
+
+impl Observer for Watch<'_> {
+    fn progress(&self, _: Stage, _: u64, _: u64) -> ControlFlow<()> {
+        self.observer.progress(self.round, 0, 0)
+    }
+}
