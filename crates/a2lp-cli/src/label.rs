@@ -86,7 +86,8 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
         eprintln!("note: no thumbnails for the report: {error:#}");
     }
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
-    write_labels(&args.out, args.force, &labelling, loaded.ids.as_deref(), args.probabilities)?;
+    let (classes, pseudo) = (&labelling.classes, &labelling.pseudo_labels);
+    write_labels(&args.out, args.force, classes, pseudo, loaded.ids.as_deref(), args.probabilities)?;
     let evaluation =
         score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
     let record = RunRecord {

@@ -19,6 +19,8 @@ mod output;
 mod progress;
 mod report;
 mod table;
+#[cfg(feature = "networks")]
+mod train;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -71,10 +73,12 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::run(&args),
         #[cfg(feature = "networks")]
         Command::Extract(args) => extract::run(&args),
+        #[cfg(feature = "networks")]
+        Command::Train(args) => train::run(&args),
+        #[cfg(feature = "networks")]
+        Command::Predict(args) => train::predict(&args),
         #[cfg(not(feature = "networks"))]
-        Command::Extract(_) => anyhow::bail!(
-            "this build has no image networks; the command line of the repository has: cargo install --path crates/a2lp-cli"
-        ),
+        Command::Extract(_) | Command::Train(_) | Command::Predict(_) => anyhow::bail!(NO_NETWORKS),
         Command::Experiment(command) => experiment::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -88,6 +92,10 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         }
     }
 }
+
+/// Said by a build that was made without the feature `networks`.
+#[cfg(not(feature = "networks"))]
+const NO_NETWORKS: &str = "this build has no networks; the command line of the repository has: cargo install --path crates/a2lp-cli";
 
 /// The command line made no sense, and the user was told.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The labels file.
 
-use a2lp::Labelling;
+use a2lp::{Classes, PseudoLabels};
 use a2lp_data::{DataError, write_atomically};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,8 @@ pub(crate) fn write_compact_json(
 pub(crate) fn write_labels(
     path: &Path,
     force: bool,
-    labelling: &Labelling,
+    classes: &Classes,
+    pseudo: &PseudoLabels,
     ids: Option<&[String]>,
     probabilities: bool,
 ) -> Result<(), DataError> {
@@ -46,10 +47,9 @@ pub(crate) fn write_labels(
         header.extend(ids.map(|_| "id".to_string()));
         header.extend(["label", "confidence", "margin", "status"].map(String::from));
         if probabilities {
-            header.extend(labelling.classes.names().iter().map(|name| format!("p_{name}")));
+            header.extend(classes.names().iter().map(|name| format!("p_{name}")));
         }
         csv.write_record(&header)?;
-        let pseudo = &labelling.pseudo_labels;
         let mut record = csv::StringRecord::new();
         for item in 0..pseudo.len() {
             record.clear();
@@ -57,7 +57,7 @@ pub(crate) fn write_labels(
             if let Some(ids) = ids {
                 record.push_field(&ids[item]);
             }
-            record.push_field(pseudo.labels()[item].map_or("", |class| labelling.classes.name(class)));
+            record.push_field(pseudo.labels()[item].map_or("", |class| classes.name(class)));
             record.push_field(&format!("{:.6}", pseudo.confidence()[item]));
             record.push_field(&format!("{:.6}", pseudo.margin()[item]));
             record.push_field(pseudo.status()[item].as_str());

@@ -31,5 +31,5 @@ pub use feature_file::{FeatureFile, stack};
 pub use format::Format;
 pub use npy::ElementType;
 pub use npz::read_graph;
-pub use pictures::{Picture, read_pictures};
+pub use pictures::{Picture, read_all_pictures, read_pictures};
 pub use write::{ArrayFile, write_atomically};

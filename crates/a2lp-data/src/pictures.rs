@@ -1,9 +1,11 @@
 //! Small pictures of items, from the images that stand beside features.
 
 use crate::error::{DataError, Problem};
-use crate::npy::ElementType;
+use crate::format::Format;
+use crate::npy::{ElementType, Header};
 use crate::npz::Npz;
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 /// Longest side of an image that is read.
@@ -48,18 +50,47 @@ impl Picture {
     }
 }
 
-/// The images of these rows from the field `images` of an archive (n × h × w or n × h × w × 3, u8), in the order asked
-/// for; `None` when the file holds no such images. Only the rows asked for are kept in memory.
+/// The images of these rows from an array of images (n × h × w or n × h × w × 3, u8): an `.npy` file, or the field `images`
+/// of an archive. In the order asked for; `None` when the file holds no such images. Only the rows asked for are kept in
+/// memory.
 pub fn read_pictures(path: &Path, rows: &[usize]) -> Result<Option<Vec<Picture>>, DataError> {
-    read(path, rows).map_err(|problem| DataError::new(path, problem))
+    read(path, Some(rows)).map_err(|problem| DataError::new(path, problem))
 }
 
-fn read(path: &Path, rows: &[usize]) -> Result<Option<Vec<Picture>>, Problem> {
-    let Ok(mut npz) = Npz::open(path) else { return Ok(None) };
-    if !npz.has("images") {
-        return Ok(None);
+/// All images of such a file.
+pub fn read_all_pictures(path: &Path) -> Result<Option<Vec<Picture>>, DataError> {
+    read(path, None).map_err(|problem| DataError::new(path, problem))
+}
+
+fn read(path: &Path, rows: Option<&[usize]>) -> Result<Option<Vec<Picture>>, Problem> {
+    match Format::detect(path).map_err(|error| error.problem)? {
+        Format::Npy => {
+            let file = File::open(path)?;
+            let length = file.metadata()?.len();
+            let mut reader = BufReader::new(file);
+            let header = Header::read(&mut reader)?;
+            if header.bytes > length {
+                return Err(Problem::Truncated { promised: u128::from(header.bytes), found: length });
+            }
+            read_rows(&header, reader, rows)
+        }
+        Format::Npz => {
+            let mut npz = Npz::open(path)?;
+            if !npz.has("images") {
+                return Ok(None);
+            }
+            let (header, reader) = npz.array("images")?;
+            read_rows(&header, reader, rows)
+        }
+        _ => Ok(None),
     }
-    let (header, mut reader) = npz.array("images")?;
+}
+
+fn read_rows(
+    header: &Header,
+    mut reader: impl Read,
+    rows: Option<&[usize]>,
+) -> Result<Option<Vec<Picture>>, Problem> {
     let (count, height, width, channels) = match header.shape[..] {
         [count, height, width] => (count, height, width, 1),
         [count, height, width, 3] => (count, height, width, 3),
@@ -69,6 +100,8 @@ fn read(path: &Path, rows: &[usize]) -> Result<Option<Vec<Picture>>, Problem> {
     if header.element != ElementType::Unsigned(1) || header.fortran_order || !sized {
         return Ok(None);
     }
+    let every: Vec<usize> = if rows.is_none() { (0..count).collect() } else { Vec::new() };
+    let rows = rows.unwrap_or(&every);
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|&at| rows[at]);
     let mut pictures = vec![None; rows.len()];

@@ -88,6 +88,20 @@ impl PseudoLabels {
         read
     }
 
+    /// Labels of items whose class probabilities are known from elsewhere, for example from a classifier.
+    pub fn from_probabilities(classes: usize, probabilities: Vec<f32>) -> Self {
+        let rows = || probabilities.chunks_exact(classes.max(1));
+        let every = vec![true; classes];
+        PseudoLabels {
+            classes,
+            labels: rows().map(|p| best_class(p, &every)).collect(),
+            confidence: rows().map(|p| entropy_weight(p, classes)).collect(),
+            margin: rows().map(margin).collect(),
+            status: rows().map(|_| Status::Labelled).collect(),
+            probabilities,
+        }
+    }
+
     /// Marks labelled items below `least` as [`Status::LowConfidence`].
     pub(crate) fn mark_low_confidence(&mut self, least: f32) {
         for (status, &confidence) in self.status.iter_mut().zip(&self.confidence) {

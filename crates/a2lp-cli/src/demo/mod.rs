@@ -171,7 +171,8 @@ fn write_files(dir: &Path, source: &DemoDomain, target: &DemoDomain, result: &Re
     let ids: Vec<String> = (0..target.labels.len()).map(|at| format!("drawing-{at:05}")).collect();
     arrays(target).strings("ids", &ids).write(&dir.join("target.npz"), true)?;
     write_atomically(&dir.join("truth.txt"), true, |file| writeln!(file, "{}", target.labels.join("\n")))?;
-    write_labels(&dir.join("labels.csv"), true, &result.labelling, Some(&ids), false)?;
+    let Labelling { classes, pseudo_labels, .. } = &result.labelling;
+    write_labels(&dir.join("labels.csv"), true, classes, pseudo_labels, Some(&ids), false)?;
     let picture = picture::draw(source, target, result.nearest_neighbour, &result.rounds)?;
     write_atomically(&dir.join("demo.svg"), true, |file| file.write_all(picture.as_bytes()))?;
     Ok(())

@@ -1,7 +1,7 @@
 //! A folder of domains and the small file, `domains.toml`, that says what is in it.
 
 use a2lp::{Domains, FeatureMatrix, Labels};
-use a2lp_data::{FeatureFile, read_class_names, read_labels, write_atomically};
+use a2lp_data::{FeatureFile, read_class_names, read_labels, read_pictures, write_atomically};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -86,14 +86,15 @@ impl Manifest {
         files.sort();
         let mut domain = Vec::new();
         for path in files.iter().filter(|path| is_one_of(path, &["npy", "npz", "csv"])) {
-            // What is no matrix of features is a file of labels, or somebody else's.
-            let Ok(mut file) = FeatureFile::open(path) else { continue };
-            if file.columns() < 2 || file.rows() == 0 {
-                continue;
-            }
+            // What is neither a matrix of features nor an array of images is a file of labels, or somebody else's.
+            let own = match FeatureFile::open(path) {
+                Ok(file) if file.columns() < 2 || file.rows() == 0 => continue,
+                Ok(mut file) => matches!(file.labels(), Ok(Some(_))),
+                Err(_) if matches!(read_pictures(path, &[0]), Ok(Some(_))) => false,
+                Err(_) => continue,
+            };
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let name = bare_name(&stem);
-            let own = matches!(file.labels(), Ok(Some(_)));
             let labels = files.iter().find(|other| *other != path && is_labels_of(other, &name));
             if !own && labels.is_none() {
                 eprintln!("note: {} has no labels; left out", path.display());
@@ -154,6 +155,12 @@ impl Manifest {
         Ok(json!({ "name": name, "files": described.collect::<anyhow::Result<Vec<Value>>>()? }))
     }
 
+    /// Where the items of a domain are, and their labels if they have a file of their own.
+    pub(crate) fn paths(&self, name: &str) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
+        let files = self.files(name)?;
+        Ok((self.folder.join(&files.features), files.labels.as_ref().map(|labels| self.folder.join(labels))))
+    }
+
     /// Reads a domain.
     pub(crate) fn load(&self, name: &str) -> anyhow::Result<Domain> {
         let files = self.files(name)?;
@@ -187,7 +194,7 @@ fn is_one_of(path: &Path, extensions: &[&str]) -> bool {
 
 /// `amazon_feat` → `amazon`
 fn bare_name(stem: &str) -> String {
-    let endings = ["features", "feature", "feats", "feat", "embeddings", "x"];
+    let endings = ["features", "feature", "feats", "feat", "embeddings", "images", "x"];
     let cut = endings.iter().find_map(|ending| stem.strip_suffix(ending)?.strip_suffix(['_', '-', '.']));
     cut.filter(|name| !name.is_empty()).unwrap_or(stem).to_string()
 }

@@ -6,6 +6,8 @@
 mod ablations;
 mod affinity;
 mod clusters;
+#[cfg(feature = "networks")]
+mod learners;
 mod manifest;
 mod noise;
 mod notebook;
@@ -38,7 +40,11 @@ use std::path::PathBuf;
 pub(crate) fn run(command: &ExperimentCommand) -> anyhow::Result<Outcome> {
     match command {
         ExperimentCommand::Init(args) => init(args),
-        ExperimentCommand::Pairs(args) => pairs::run(args),
+        ExperimentCommand::Pairs(args) if args.learners.is_empty() => pairs::run(&args.common),
+        #[cfg(feature = "networks")]
+        ExperimentCommand::Pairs(args) => learners::run(args),
+        #[cfg(not(feature = "networks"))]
+        ExperimentCommand::Pairs(_) => bail!(crate::NO_NETWORKS),
         ExperimentCommand::Rounds(args) => rounds::run(args),
         ExperimentCommand::Similarity(args) => ablations::similarity(args),
         ExperimentCommand::Alpha(args) => ablations::alpha(args),

@@ -25,20 +25,7 @@ struct PairCell {
 pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
     let study = Study::new("pairs", args)?;
     let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();
-    let wanted = |asked: &Option<String>, name: &str| asked.as_ref().is_none_or(|asked| asked == name);
-    for asked in [&args.source, &args.target].into_iter().flatten() {
-        study.manifest.files(asked)?;
-    }
-    let pairs: Vec<(&str, &str)> = all
-        .iter()
-        .flat_map(|&source| all.iter().map(move |&target| (source, target)))
-        .filter(|(source, target)| {
-            source != target && wanted(&args.source, source) && wanted(&args.target, target)
-        })
-        .collect();
-    if pairs.is_empty() {
-        anyhow::bail!("{} has no pair of domains to run", study.manifest.name);
-    }
+    let pairs = wanted(&study)?;
     let seeds = if args.per_class.is_some() { args.seeds.clone() } else { vec![0] };
     let notebook = study.notebook(&all, pairs.len() * seeds.len(), json!({ "methods": METHODS }))?;
     let mut results: Vec<(String, Vec<Accuracy>)> = Vec::new();
@@ -90,6 +77,27 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
             .collect(),
     });
     study.finish(&notebook, Finding { title, text, header, rows, chart })
+}
+
+/// The pairs asked for: all, or those of one source or to one target.
+pub(super) fn wanted<'a>(study: &'a Study) -> anyhow::Result<Vec<(&'a str, &'a str)>> {
+    let args = study.args;
+    let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();
+    let wanted = |asked: &Option<String>, name: &str| asked.as_ref().is_none_or(|asked| asked == name);
+    for asked in [&args.source, &args.target].into_iter().flatten() {
+        study.manifest.files(asked)?;
+    }
+    let pairs: Vec<(&str, &str)> = all
+        .iter()
+        .flat_map(|&source| all.iter().map(move |&target| (source, target)))
+        .filter(|(source, target)| {
+            source != target && wanted(&args.source, source) && wanted(&args.target, target)
+        })
+        .collect();
+    if pairs.is_empty() {
+        anyhow::bail!("{} has no pair of domains to run", study.manifest.name);
+    }
+    Ok(pairs)
 }
 
 /// The mean of each method over the seeds.

@@ -1,0 +1,440 @@
+//! `a2lp train` and `a2lp predict`: a network that works in the target domain.
+
+pub(crate) mod data;
+mod demo;
+mod look;
+mod predict;
+
+pub(crate) use predict::predict;
+
+use crate::Outcome;
+use crate::args::{Looks, MoreLooks, Preset, TrainArgs, TrainHow};
+use crate::output::{write_json, write_labels};
+use crate::report::Drawn;
+use crate::table::{percent, render};
+use a2lp::evaluation::TargetTruth;
+use a2lp::{Classes, PseudoLabels};
+use a2lp_data::write_atomically;
+use a2lp_train::{
+    BackboneName, BodyShape, DeviceName, Inputs, Labeller, Learner, NetworkShape, TrainError, TrainSettings,
+    Trained, Training,
+};
+use anyhow::{Context, bail};
+use data::{Items, Reading, number_classes};
+use look::{Onlooker, RoundLine};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+const WEIGHTS: &str = "weights.safetensors";
+const METRICS: &str = "metrics.jsonl";
+const MODEL: &str = "model.json";
+const RECORD: &str = "run.json";
+const LABELS: &str = "labels.csv";
+const PSEUDO_LABELS: &str = "pseudo-labels.csv";
+
+/// Which kind of network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Body {
+    Lenet,
+    Adapter,
+    Backbone(BackboneName),
+}
+
+impl Body {
+    fn words() -> Vec<(&'static str, Body)> {
+        let backbones = BackboneName::WORDS.iter().map(|&(word, name)| (word, Body::Backbone(name)));
+        [("lenet", Body::Lenet), ("adapter", Body::Adapter)].into_iter().chain(backbones).collect()
+    }
+
+    fn word(self) -> &'static str {
+        Self::words().into_iter().find(|(_, body)| *body == self).map_or("", |(word, _)| word)
+    }
+
+    fn shape(self, inputs: &Inputs) -> BodyShape {
+        match (self, inputs) {
+            (Body::Adapter, Inputs::Rows { columns, .. }) => BodyShape::Adapter(*columns),
+            (Body::Backbone(name), _) => BodyShape::Backbone(name),
+            _ => BodyShape::Lenet,
+        }
+    }
+}
+
+/// A word among words.
+fn one_of<T: Copy>(option: &str, word: &str, words: &[(&'static str, T)]) -> anyhow::Result<T> {
+    let found = words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+    let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+    found.with_context(|| format!("{option} {word}: one of {}", known.join(", ")))
+}
+
+impl TrainHow {
+    pub(crate) fn body(&self) -> anyhow::Result<Option<Body>> {
+        self.backbone.as_deref().map(|word| one_of("--backbone", word, &Body::words())).transpose()
+    }
+
+    pub(crate) fn labellers(&self) -> anyhow::Result<Vec<Labeller>> {
+        self.pseudo_labels.iter().map(|word| one_of("--pseudo-labels", word, Labeller::WORDS)).collect()
+    }
+
+    fn device(&self) -> anyhow::Result<DeviceName> {
+        device(self.device.as_deref())
+    }
+
+    pub(crate) fn reading<'a>(&'a self, root: Option<&'a Path>) -> anyhow::Result<Reading<'a>> {
+        let transform = self.transform.as_deref();
+        Ok(Reading { root, body: self.body()?, transform, upright: self.upright })
+    }
+
+    /// Defaults, then a preset, then what was asked for.
+    pub(crate) fn settings(
+        &self,
+        learner: Learner,
+        body: BodyShape,
+        preset: Option<Preset>,
+    ) -> anyhow::Result<TrainSettings> {
+        let mut settings = TrainSettings::new(learner, body);
+        if preset == Some(Preset::Visda) {
+            settings = settings.visda();
+        }
+        if let Some(rounds) = self.train_rounds {
+            settings.rounds = rounds;
+        }
+        settings.steps = self.steps.or(settings.steps);
+        settings.warm_up = self.warm_up.unwrap_or(settings.warm_up);
+        settings.batch = self.batch.unwrap_or(settings.batch);
+        settings.rate = self.rate.unwrap_or(settings.rate);
+        settings.min_confidence = self.min_confidence.unwrap_or(settings.min_confidence);
+        if let Some(layer) = &self.stop_after {
+            let layers = body.layers();
+            if !layers.contains(layer) {
+                bail!(
+                    "--stop-after {layer}: this network has {}",
+                    if layers.is_empty() { "no such layers".into() } else { layers.join(", ") }
+                );
+            }
+            settings.stop_after = Some(layer.clone());
+        }
+        if !(settings.rate > 0.0 && settings.rate.is_finite()) {
+            bail!("--rate {}: a number above 0 is needed", settings.rate);
+        }
+        if matches!(body, BodyShape::Backbone(_)) && self.weights.is_none() {
+            bail!("--backbone needs --weights: a network for photos is not trained from nothing");
+        }
+        Ok(settings)
+    }
+}
+
+pub(crate) fn device(word: Option<&str>) -> anyhow::Result<DeviceName> {
+    one_of("--device", word.unwrap_or("cpu"), DeviceName::WORDS)
+}
+
+pub(crate) fn learner(word: &str) -> anyhow::Result<Learner> {
+    one_of("--learner", word, Learner::WORDS)
+}
+
+/// Everything about a run but its settings.
+pub(crate) struct Task<'a> {
+    pub(crate) source: &'a Items,
+    pub(crate) target: &'a Items,
+    pub(crate) classes: &'a Classes,
+    pub(crate) labels: &'a [u32],
+    pub(crate) body: Body,
+    pub(crate) truth: Option<&'a TargetTruth>,
+    pub(crate) how: &'a TrainHow,
+    pub(crate) folder: &'a Path,
+}
+
+/// What a run came to.
+pub(crate) struct Finished {
+    pub(crate) trained: Trained,
+    pub(crate) rounds: Vec<RoundLine>,
+}
+
+impl Task<'_> {
+    fn shape(&self, learner: Learner) -> NetworkShape {
+        let photos = matches!(self.body, Body::Backbone(_));
+        NetworkShape {
+            body: self.body.shape(&self.source.inputs),
+            bottleneck: photos && learner.is_adversarial(),
+            discriminator: learner.is_adversarial().then_some(if photos { 1024 } else { 500 }),
+            classes: self.classes.len(),
+        }
+    }
+
+    pub(crate) fn settings(&self, learner: Learner, preset: Option<Preset>) -> anyhow::Result<TrainSettings> {
+        self.how.settings(learner, self.body.shape(&self.source.inputs), preset)
+    }
+
+    /// Trains in the folder, or goes on in it.
+    pub(crate) fn train(&self, settings: &TrainSettings) -> anyhow::Result<Finished> {
+        let checkpoint = self.folder.join(CHECKPOINT);
+        let training = Training {
+            settings,
+            shape: self.shape(settings.learner),
+            weights: self.how.weights.as_deref(),
+            source: &self.source.inputs,
+            labels: self.labels,
+            target: &self.target.inputs,
+            checkpoint: &checkpoint,
+            device: self.how.device()?,
+        };
+        let onlooker =
+            Onlooker::new(self.truth, self.classes.len(), settings.rounds, self.folder.join(METRICS))?;
+        let trained = match training.run(&onlooker) {
+            Err(TrainError::Cancelled) => bail!(
+                "interrupted; finished rounds are kept in {}, the same command goes on from there",
+                self.folder.display()
+            ),
+            Err(TrainError::OtherRun { .. }) => bail!(
+                "{} holds a run with other settings, data or weights; pass --force to start anew or --out for another folder",
+                self.folder.display()
+            ),
+            other => other?,
+        };
+        Ok(Finished { trained, rounds: onlooker.lines() })
+    }
+}
+
+/// What `predict` needs to know besides the weights.
+#[derive(Serialize, Deserialize)]
+struct ModelFile {
+    a2lp: String,
+    body: Body,
+    classes: Vec<String>,
+    transform: Option<String>,
+    upright: bool,
+}
+
+pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
+    if args.threads > 0 {
+        // Fails only when a pool is there already, and there is none yet.
+        rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global().ok();
+    }
+    if args.demo {
+        return demo::run(args);
+    }
+    let (Some(source_path), Some(target_path), Some(folder)) = (&args.source, &args.target, &args.out) else {
+        bail!("--source, --target and --out are needed, or --demo");
+    };
+    let reading = args.how.reading(args.root.as_deref())?;
+    let (source, body) = data::open(source_path, args.source_labels.as_deref(), &reading)?;
+    let reading = Reading { body: Some(body), ..reading };
+    let (target, _) = data::open(target_path, args.eval_labels.as_deref(), &reading)?;
+    same_width(&source, &target)?;
+    let (classes, labels) = number_classes(&source, &target, source_path)?;
+    let truth = target.labels.as_ref().map(|labels| TargetTruth::new(&classes, labels));
+    prepare(folder, args.force)?;
+    let task = Task {
+        source: &source,
+        target: &target,
+        classes: &classes,
+        labels: &labels,
+        body,
+        truth: truth.as_ref(),
+        how: &args.how,
+        folder,
+    };
+    let learner = learner(args.learner.as_deref().unwrap_or("can"))?;
+    let mut settings = task.settings(learner, args.preset)?;
+    settings.labeller = match args.how.labellers()?[..] {
+        [] => Labeller::A2lp,
+        [one] => one,
+        _ => bail!("--pseudo-labels: one kind at a time; `a2lp experiment pairs` compares several"),
+    };
+    settings.seed = args.seed;
+    settings.neighbours = args.neighbours.unwrap_or(settings.neighbours);
+    settings.alpha = args.alpha.unwrap_or(settings.alpha);
+    settings.labelling_rounds = args.label_rounds.unwrap_or(settings.labelling_rounds);
+
+    let started = Instant::now();
+    let finished = task.train(&settings)?;
+    let summary = keep(&task, &settings, &finished, started.elapsed().as_secs_f64())?;
+    let mut text = if args.json {
+        serde_json::to_string_pretty(&summary)? + "\n"
+    } else {
+        describe(&task, &settings, &finished)
+    };
+    if args.report.is_some() {
+        let looks = Looks { report: args.report.clone(), more: MoreLooks::default() };
+        let own = args.report == Some(None);
+        let drawn = Drawn::new(&looks, &folder.join("report.html"), own || args.force)?;
+        let title = format!("{} → {}", source_path.display(), target_path.display());
+        let told = drawn.draw(&mut look::chapters(&title, &settings, &finished.rounds)?, args.threads)?;
+        if !args.json {
+            text += &told;
+        }
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+fn same_width(source: &Items, target: &Items) -> anyhow::Result<()> {
+    if let (Inputs::Rows { columns: a, .. }, Inputs::Rows { columns: b, .. }) =
+        (&source.inputs, &target.inputs)
+        && a != b
+    {
+        bail!("the source has {a} columns, the target {b}; both need features of the same extractor");
+    }
+    Ok(())
+}
+
+/// Makes the folder of a run; what another run left there goes only when asked.
+pub(crate) fn prepare(folder: &Path, force: bool) -> anyhow::Result<()> {
+    if !folder.join(CHECKPOINT).exists()
+        && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+    {
+        bail!("{} is not empty and holds no run; choose another folder with --out", folder.display());
+    }
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    if force {
+        for name in [CHECKPOINT, WEIGHTS, METRICS, MODEL, RECORD, LABELS, PSEUDO_LABELS] {
+            let path = folder.join(name);
+            if path.exists() {
+                std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes what a finished run leaves behind, and gives its summary.
+fn keep(
+    task: &Task,
+    settings: &TrainSettings,
+    finished: &Finished,
+    secs: f64,
+) -> anyhow::Result<serde_json::Value> {
+    let Finished { trained, rounds } = finished;
+    let folder = task.folder;
+    trained.model.write(&folder.join(WEIGHTS))?;
+    let (transform, upright) = match &task.source.inputs {
+        Inputs::Files { test, upright, .. } => (Some(test.name().to_string()), *upright),
+        _ => (None, task.how.upright),
+    };
+    let classes = task.classes.names().to_vec();
+    let model =
+        ModelFile { a2lp: env!("CARGO_PKG_VERSION").into(), body: task.body, classes, transform, upright };
+    write_json(&folder.join(MODEL), true, &model)?;
+    let ids = task.target.ids.as_deref();
+    let labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
+    write_labels(&folder.join(LABELS), true, task.classes, &labels, ids, false)?;
+    if let Some(pseudo) = &trained.labels {
+        write_pseudo_labels(&folder.join(PSEUDO_LABELS), task, pseudo)?;
+    }
+    let last = rounds.last();
+    let best = rounds
+        .iter()
+        .filter_map(|line| line.accuracy)
+        .fold(None, |best: Option<f64>, a| Some(best.map_or(a, |b| b.max(a))));
+    let summary = json!({
+        "out": folder,
+        "learner": settings.learner,
+        "pseudo_labels": settings.labeller,
+        "rounds": trained.rounds,
+        "resumed_after_round": trained.resumed,
+        "accuracy": last.and_then(|line| line.accuracy),
+        "mean_class_accuracy": last.and_then(|line| line.mean_class_accuracy),
+        "pseudo_label_accuracy": last.and_then(|line| line.pseudo_label_accuracy),
+        "best_accuracy_peeking": best,
+        "seconds": secs,
+    });
+    let record = json!({
+        "a2lp": env!("CARGO_PKG_VERSION"),
+        "command": crate::command_line(),
+        "settings": settings,
+        "network": trained.model.shape(),
+        "weights": task.how.weights,
+        "source_items": task.source.inputs.len(),
+        "target_items": task.target.inputs.len(),
+        "classes": task.classes.names(),
+        "summary": summary,
+    });
+    write_json(&folder.join(RECORD), true, &record)?;
+    Ok(summary)
+}
+
+fn write_pseudo_labels(path: &Path, task: &Task, pseudo: &a2lp_train::TrainingLabels) -> anyhow::Result<()> {
+    write_atomically(path, true, |file| {
+        let mut csv = csv::Writer::from_writer(file);
+        csv.write_record(["row", "label", "confidence"])?;
+        for (row, (label, weight)) in pseudo.labels.iter().zip(&pseudo.weights).enumerate() {
+            let name = label.map_or("", |class| task.classes.name(class));
+            csv.write_record([row.to_string().as_str(), name, format!("{weight:.6}").as_str()])?;
+        }
+        csv.flush()
+    })?;
+    Ok(())
+}
+
+/// The run for people.
+fn describe(task: &Task, settings: &TrainSettings, finished: &Finished) -> String {
+    let Finished { trained, rounds } = finished;
+    let with = if settings.learner.uses_pseudo_labels() {
+        format!(" with {} pseudo-labels", settings.labeller.as_str())
+    } else {
+        String::new()
+    };
+    let mut text = format!(
+        "{}{with} on {}: {} source and {} target items, {} classes\n\n",
+        settings.learner.as_str(),
+        task.body.word(),
+        task.source.inputs.len(),
+        task.target.inputs.len(),
+        task.classes.len()
+    );
+    let known = |value: Option<f64>| value.map_or("–".to_string(), percent);
+    let rows: Vec<Vec<String>> = rounds
+        .iter()
+        .map(|line| {
+            vec![
+                line.round.to_string(),
+                line.steps.to_string(),
+                format!("{:.3}", line.losses.source),
+                format!("{:.3}", line.losses.target),
+                format!("{:.3}", line.losses.domain),
+                known(line.kept_share),
+                line.changed.map_or("–".into(), |changed| changed.to_string()),
+                known(line.pseudo_label_accuracy),
+                known(line.accuracy),
+            ]
+        })
+        .collect();
+    let header = [
+        "round",
+        "steps",
+        "source loss",
+        "target",
+        "domain",
+        "kept %",
+        "changed",
+        "pseudo-labels %",
+        "accuracy %",
+    ];
+    text += &render(&header, &rows);
+    if let Some(last) = rounds.last().filter(|line| line.accuracy.is_some()) {
+        text += &format!(
+            "\naccuracy of the network {} %, mean over classes {} %",
+            known(last.accuracy),
+            known(last.mean_class_accuracy)
+        );
+        if let Some(pseudo) = last.pseudo_label_accuracy {
+            text += &format!("; of the last pseudo-labels {} %", percent(pseudo));
+        }
+        let best = rounds.iter().filter_map(|line| line.accuracy).fold(0.0, f64::max);
+        text += &format!(
+            "\n(the best round had {} %; picking it would be peeking at the target's labels)\n",
+            percent(best)
+        );
+    }
+    if let Some(resumed) = trained.resumed {
+        text += &format!("\n{resumed} rounds were there already");
+    }
+    let folder = task.folder.display();
+    text + &format!(
+        "\nnetwork in {folder}/{WEIGHTS}, its labels of the target in {folder}/{LABELS}\nlabel new items with: a2lp predict --model {folder} --images PATH --out labels.csv\n"
+    )
+}
