@@ -25,10 +25,10 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
     let classes = Classes::new(CLASSES.map(String::from).to_vec())?;
     let labels = Labels::within(classes.clone(), &source.labels)?;
     let truth = TargetTruth::new(&classes, &target.labels);
-    let (source, target) = (items(&source), items(&target));
+    let (source, target) = (items(&source, false), items(&target, true));
     let runs = runs(args)?;
     println!(
-        "source: {0} clean drawings of digits with labels; target: {0} slanted, thick, noisy, inverted ones without\n",
+        "source: {0} clean drawings of digits with labels; target: {0} slanted, thick, noisy ones without\n",
         10 * PER_CLASS
     );
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -97,8 +97,15 @@ fn runs(args: &TrainArgs) -> anyhow::Result<Vec<(Learner, Labeller)>> {
     Ok(learners.into_iter().flat_map(with).collect())
 }
 
-fn items(domain: &DemoDomain) -> Items {
-    let picture = |pixels: &[u8]| Picture { width: SIDE, height: SIDE, channels: 1, pixels: pixels.to_vec() };
+/// Light on dark, as anybody would show them to a network that looks at pixels.
+fn items(domain: &DemoDomain, inverted: bool) -> Items {
+    let turn = |&pixel: &u8| if inverted { 255 - pixel } else { pixel };
+    let picture = |pixels: &[u8]| Picture {
+        width: SIDE,
+        height: SIDE,
+        channels: 1,
+        pixels: pixels.iter().map(turn).collect(),
+    };
     let pictures: Vec<Picture> = domain.images.chunks_exact(SIDE * SIDE).map(picture).collect();
     Items::new(Inputs::digits(&pictures))
 }

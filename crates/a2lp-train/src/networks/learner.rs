@@ -160,6 +160,27 @@ impl LearnerNetwork {
         Ok(LearnerNetwork { body, bottleneck, classifier, discriminator })
     }
 
+    /// An adapter of another width, for tests.
+    #[cfg(test)]
+    pub(crate) fn small_adapter(columns: usize, width: usize, classes: usize, device: &Device) -> Self {
+        let mut draws = Draws::new(0, Purpose::Weights, 0);
+        LearnerNetwork {
+            body: Body::Adapter(Adapter::new(columns, width, &mut draws, device)),
+            bottleneck: None,
+            classifier: draws.linear(width, classes, device),
+            discriminator: None,
+        }
+    }
+
+    /// The ResNet that is small enough for tests.
+    #[cfg(test)]
+    pub(crate) fn narrow_resnet(classes: usize, weights: &Path, device: &Device) -> Self {
+        let mut network = ResNet::narrow(device);
+        load(&mut network, weights, RESNET_NAMES).unwrap();
+        let classifier = Draws::new(0, Purpose::Weights, 0).linear(64, classes, device);
+        LearnerNetwork { body: Body::ResNet(network), bottleneck: None, classifier, discriminator: None }
+    }
+
     pub(crate) fn forward(&self, batch: Batch, pass: Pass) -> Outputs {
         let features = match (&self.body, batch) {
             (Body::LeNet(network), Batch::Images(images)) => network.features(images, pass),

@@ -15,6 +15,8 @@ mod sampling;
 mod settings;
 mod state;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use export::TrainedModel;
 pub use inputs::Inputs;
