@@ -20,6 +20,8 @@ pub(crate) struct RoundLine {
     pub(crate) losses: Losses,
     /// Share of the pseudo-labels that were learned from.
     pub(crate) kept_share: Option<f64>,
+    /// Target items that no label reaches.
+    pub(crate) unreached: usize,
     /// Pseudo-labels that differ from the round before.
     pub(crate) changed: Option<usize>,
     pub(crate) pseudo_label_accuracy: Option<f64>,
@@ -101,6 +103,7 @@ impl TrainObserver for Onlooker<'_> {
             rate: round.rate,
             losses: round.losses,
             kept_share: round.labels.map(|labels| round.kept as f64 / labels.labels.len().max(1) as f64),
+            unreached: round.labels.map_or(0, |l| l.labels.iter().filter(|label| label.is_none()).count()),
             changed: round.changed,
             pseudo_label_accuracy: pseudo.map(|score| score.accuracy),
             accuracy: score.as_ref().map(|score| score.accuracy),

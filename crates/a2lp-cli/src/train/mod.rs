@@ -269,6 +269,16 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         }
     }
     std::io::stdout().write_all(text.as_bytes())?;
+    let unreached = finished.rounds.last().map_or(0, |line| line.unreached);
+    if unreached > 0 {
+        let items = target.inputs.len();
+        eprintln!(
+            "warning: no label reaches {unreached} of {items} target items in the graph of the last round; they were not learned from. More --neighbours may help"
+        );
+        if 2 * unreached > items {
+            return Ok(Outcome::LookAtIt);
+        }
+    }
     Ok(Outcome::Done)
 }
 

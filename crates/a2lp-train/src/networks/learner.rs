@@ -1,12 +1,13 @@
 //! Everything that is trained: a body that makes features, perhaps a bottleneck, a classifier, perhaps a discriminator.
 
-use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet};
+use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet, StemTrail};
 use crate::backbone::{BackboneName, LITE_NAMES, RESNET_NAMES};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
 use crate::weights::load;
 use burn::module::Module;
 use burn::nn::Linear;
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -103,6 +104,8 @@ pub(crate) struct Outputs {
     /// What domains are aligned in: the bottleneck, or φ itself.
     pub(crate) aligned: Tensor<2>,
     pub(crate) logits: Tensor<2>,
+    /// Where burn's way back ends and ours goes on.
+    pub(crate) trail: Option<StemTrail>,
 }
 
 /// Everything that is trained.
@@ -182,8 +185,13 @@ impl LearnerNetwork {
     }
 
     pub(crate) fn forward(&self, batch: Batch, pass: Pass) -> Outputs {
+        let mut trail = None;
         let features = match (&self.body, batch) {
-            (Body::LeNet(network), Batch::Images(images)) => network.features(images, pass),
+            (Body::LeNet(network), Batch::Images(images)) => {
+                let (features, back) = network.features(images, pass);
+                trail = Some(back);
+                features
+            }
             (Body::Adapter(network), Batch::Rows(rows)) => network.features(rows, pass),
             (Body::ResNet(network), Batch::Images(images)) => network.features(images, pass),
             (Body::Lite0(network), Batch::Images(images)) => network.features(images, pass),
@@ -194,7 +202,17 @@ impl LearnerNetwork {
             None => features.clone(),
         };
         let logits = self.classifier.forward(aligned.clone());
-        Outputs { features, aligned, logits }
+        Outputs { features, aligned, logits, trail }
+    }
+
+    /// The gradients of all parameters, from a loss and the trails of all that went through.
+    pub(crate) fn gradients(&self, loss: &Tensor<1>, trails: &[StemTrail]) -> GradientsParams {
+        let mut all = loss.backward();
+        let mut gradients = GradientsParams::from_module(&mut all, self);
+        if let Body::LeNet(network) = &self.body {
+            network.finish_gradients(trails, |out| out.grad(&all), &mut gradients);
+        }
+        gradients
     }
 
     /// Gives the source normalisations of its own, equal to the target's so far.

@@ -7,6 +7,7 @@ mod learner;
 mod lenet;
 mod norm;
 mod resnet;
+mod stem;
 
 pub use adapter::Adapter;
 pub use discriminator::Discriminator;
@@ -14,6 +15,7 @@ pub use efficientnet::EfficientNetLite0;
 pub(crate) use learner::{Batch, LearnerNetwork, Outputs};
 pub use learner::{BodyShape, NetworkShape};
 pub use lenet::LeNet;
+pub(crate) use lenet::StemTrail;
 pub use norm::{Domain, DomainNorm, Pass};
 pub use resnet::ResNet;
 

@@ -11,8 +11,7 @@ use crate::losses::{
     Grouped, adversarial, contrastive_discrepancy, cross_entropy, entropy, reverse_gradient, scalar,
     weighted_cross_entropy,
 };
-use crate::networks::{Batch, Domain, LearnerNetwork, Outputs, Pass};
-use burn::optim::GradientsParams;
+use crate::networks::{Batch, Domain, LearnerNetwork, Outputs, Pass, StemTrail};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
 
@@ -20,12 +19,20 @@ use burn::tensor::{Device, Tensor};
 struct Objective {
     total: Tensor<1>,
     losses: Losses,
+    /// Of all that went through the network for it.
+    trails: Vec<StemTrail>,
 }
 
 impl Objective {
-    fn of_source(loss: Tensor<1>) -> Self {
-        let losses = Losses { source: scalar(&loss), ..Losses::default() };
-        Objective { total: loss, losses }
+    fn of_source(seen: &Outputs, classes: &[u32]) -> Self {
+        let total = cross_entropy(seen.logits.clone(), classes);
+        let losses = Losses { source: scalar(&total), ..Losses::default() };
+        Objective { total, losses, trails: seen.trail.iter().cloned().collect() }
+    }
+
+    fn with_trail(mut self, seen: &Outputs) -> Self {
+        self.trails.extend(seen.trail.clone());
+        self
     }
 
     /// Adds what the target teaches.
@@ -54,7 +61,7 @@ impl Training<'_> {
     ) -> Result<Losses, TrainError> {
         let rows = order[0].batch(state.steps);
         let seen = self.pass(&state.network, self.source, &rows, Domain::Source, state.steps, device)?;
-        let objective = Objective::of_source(cross_entropy(seen.logits, &self.classes(&rows)));
+        let objective = Objective::of_source(&seen, &self.classes(&rows));
         Ok(self.descend(state, objective, rate))
     }
 
@@ -78,11 +85,12 @@ impl Training<'_> {
         let rows = [order[0].batch(at), order[1].batch(at)];
         let source = self.pass(&state.network, self.source, &rows[0], Domain::Source, at, device)?;
         let classes = self.classes(&rows[0]);
-        let objective = Objective::of_source(cross_entropy(source.logits.clone(), &classes));
+        let objective = Objective::of_source(&source, &classes);
         let objective = if settings.learner == Learner::Can {
             self.with_discrepancy(objective, state, plan, device)?
         } else {
             let target = self.pass(&state.network, self.target, &rows[1], Domain::Target, at, device)?;
+            let objective = objective.with_trail(&target);
             let labels: Option<Vec<(Option<u32>, f32)>> =
                 plan.labels.as_ref().map(|labels| rows[1].iter().map(|&row| labels[row]).collect());
             match settings.learner {
@@ -156,6 +164,7 @@ impl Training<'_> {
             self.pass(&state.network, self.source, &batch.source.concat(), Domain::Source, at, device)?;
         let target =
             self.pass(&state.network, self.target, &batch.target.concat(), Domain::Target, at, device)?;
+        let objective = objective.with_trail(&source).with_trail(&target);
         let layers =
             [(source.features, target.features), (softmax(source.logits, 1), softmax(target.logits, 1))];
         let cdd = contrastive_discrepancy(&layers, &by_source, &by_target, self.shape.classes);
@@ -184,7 +193,7 @@ impl Training<'_> {
 
     /// One step down.
     fn descend(&self, state: &mut State, objective: Objective, rate: f64) -> Losses {
-        let gradients = GradientsParams::from_grads(objective.total.backward(), &state.network);
+        let gradients = state.network.gradients(&objective.total, &objective.trails);
         let group = |name: &str, dimensions: usize| self.settings.group(name, dimensions, rate);
         let network = state.network.clone();
         state.network = state.sgd.step(network, gradients, self.settings.momentum, group);

@@ -5,7 +5,6 @@ use super::state::{put, values_of};
 use super::*;
 use crate::losses::{cross_entropy, entropy, scalar};
 use crate::networks::BodyShape;
-use burn::optim::GradientsParams;
 use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +47,7 @@ fn five_steps_are_those_of_pytorch() {
             let (found, expected) = (scalar(found), expected.as_f64().unwrap());
             assert!((found - expected).abs() < 1e-5, "step {step}: {found} beside {expected}");
         }
-        let gradients = GradientsParams::from_grads((loss + unsure * 0.3).backward(), &network);
+        let gradients = network.gradients(&(loss + unsure * 0.3), &[]);
         let group = |name: &str, dimensions: usize| settings.group(name, dimensions, rate);
         network = sgd.step(network, gradients, 0.9, group);
     }
@@ -119,7 +118,7 @@ fn settings(learner: Learner, labeller: Labeller) -> TrainSettings {
     let mut settings = TrainSettings::new(learner, BodyShape::Adapter(8));
     settings.labeller = labeller;
     (settings.rounds, settings.steps, settings.batch) = (3, Some(12), 16);
-    (settings.batch_classes, settings.neighbours) = (3, 5);
+    (settings.batch_classes, settings.neighbours) = (3, 60);
     settings.warm_up = if learner == Learner::Can { 5 } else { 0 };
     settings
 }
