@@ -228,6 +228,10 @@ pub(crate) struct TrainHow {
     /// Learning rate of new layers at the start [default: 0.01]
     #[arg(long, hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) rate: Option<f64>,
+    /// How much the target's loss counts beside the source's: entropy, pseudo-labels, centroids or discrepancy [default: 0.3;
+    /// 0.1 for em, 1 for mstn on photos and 100 on anything smaller]
+    #[arg(long, value_name = "W", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) target_weight: Option<f64>,
     /// Pseudo-labels of lp and a2lp count when their confidence is above this at first, and above 0 in the end [default:
     /// 0.7 for can and ce, else 0]
     #[arg(long, value_name = "C", hide_short_help = true, help_heading = EVERYDAY)]

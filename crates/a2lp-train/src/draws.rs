@@ -32,6 +32,10 @@ impl Draws {
         self.0.random_range(0.0..1.0) < of
     }
 
+    pub(crate) fn between(&mut self, low: f32, high: f32) -> f32 {
+        self.0.random_range(low..high)
+    }
+
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0.random_range(0..end)
     }

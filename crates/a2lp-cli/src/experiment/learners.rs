@@ -58,7 +58,7 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
     let names: Vec<String> = methods.iter().map(|method| method.name()).collect();
     let asked = json!({
         "methods": names, "backbone": how.backbone, "weights": how.weights, "train_rounds": how.train_rounds,
-        "steps": how.steps, "warm_up": how.warm_up, "batch": how.batch, "rate": how.rate,
+        "steps": how.steps, "warm_up": how.warm_up, "batch": how.batch, "rate": how.rate, "target_weight": how.target_weight,
         "min_confidence": how.min_confidence, "stop_after": how.stop_after, "transform": how.transform,
     });
     let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();

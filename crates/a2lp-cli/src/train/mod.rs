@@ -107,6 +107,7 @@ impl TrainHow {
         settings.warm_up = self.warm_up.unwrap_or(settings.warm_up);
         settings.batch = self.batch.unwrap_or(settings.batch);
         settings.rate = self.rate.unwrap_or(settings.rate);
+        settings.target_weight = self.target_weight.unwrap_or(settings.target_weight);
         settings.min_confidence = self.min_confidence.unwrap_or(settings.min_confidence);
         if let Some(layer) = &self.stop_after {
             let layers = body.layers();

@@ -1,5 +1,6 @@
 //! The items of a domain, as a network takes them.
 
+use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
 use crate::networks::LeNet;
 use a2lp_data::Picture;
@@ -83,7 +84,14 @@ impl Inputs {
             Inputs::Rows { columns, values } => Ok((pick(values, *columns), vec![rows.len(), *columns])),
             Inputs::Digits(values) => {
                 let side = LeNet::SIDE;
-                Ok((pick(values, side * side), vec![rows.len(), 1, side, side]))
+                let mut images = pick(values, side * side);
+                if let Some(seed) = seed {
+                    images.par_chunks_mut(side * side).enumerate().for_each(|(at, image)| {
+                        let moved = jittered(image, Draws::new(seed, Purpose::Augment, at as u64));
+                        image.copy_from_slice(&moved);
+                    });
+                }
+                Ok((images, vec![rows.len(), 1, side, side]))
             }
             Inputs::Files { paths, train, test, upright } => {
                 let images: Vec<Vec<f32>> = rows
@@ -102,6 +110,27 @@ impl Inputs {
             }
         }
     }
+}
+
+/// A small image as training sees it: up to a quarter smaller or larger, moved by up to two pixels, as crops of photos are.
+fn jittered(image: &[f32], mut draws: Draws) -> Vec<f32> {
+    let side = LeNet::SIDE;
+    let centre = (side - 1) as f32 / 2.0;
+    let zoom = draws.between(0.75, 1.25);
+    let (dx, dy) = (draws.between(-2.0, 2.0), draws.between(-2.0, 2.0));
+    let pixel = |x: f32, y: f32| {
+        let inside = |v: f32| (0.0..side as f32).contains(&v);
+        if inside(x) && inside(y) { image[y as usize * side + x as usize] } else { 0.0 }
+    };
+    let place = |at: usize, shift: f32| (at as f32 - centre) * zoom + centre + shift;
+    let value = |at: usize| {
+        let (x, y) = (place(at % side, dx), place(at / side, dy));
+        let (left, top) = (x.floor(), y.floor());
+        let (right, below) = (x - left, y - top);
+        let line = |y: f32| pixel(left, y) * (1.0 - right) + pixel(left + 1.0, y) * right;
+        line(top) * (1.0 - below) + line(top + 1.0) * below
+    };
+    (0..side * side).map(value).collect()
 }
 
 /// The usual weights of red, green and blue.
