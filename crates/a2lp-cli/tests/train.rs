@@ -72,6 +72,12 @@ fn features_in_a_network_and_its_labels_out() {
     assert_eq!(labels.lines().next(), Some("row,label,confidence,margin,status"));
     assert_eq!(labels.lines().count(), 91);
 
+    let page = fs::read_to_string(dir.path().join("run/report.html")).unwrap();
+    for part in ["run: mstn with a2lp pseudo-labels", "Losses", "Pseudo-labels kept"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(a2lp(dir.path(), "report run --out later.html").status.code(), Some(0));
+
     // The network says of the same items what it said in the end.
     let predict = "predict --model run --images tgt.npz --eval-labels truth.txt --out again.csv";
     let out = a2lp(dir.path(), predict);
@@ -118,7 +124,7 @@ fn small_images_train_a_lenet() {
             let at = side / 4 + item % (side / 2);
             (0..side * side)
                 .map(|p| {
-                    if (if item % 2 == 0 { p / side } else { p % side }) == at {
+                    if (if item.is_multiple_of(2) { p / side } else { p % side }) == at {
                         250
                     } else {
                         (p * 7 + item) as u8 % 30

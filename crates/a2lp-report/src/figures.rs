@@ -1,6 +1,7 @@
 //! The charts as files: SVG as it stands on the page but in fixed colours, and PNG drawn from it.
 
 use crate::Chapter;
+use crate::Chart;
 use crate::charts::{self, Figure};
 use crate::svg::Ink;
 use resvg::{tiny_skia, usvg};
@@ -50,10 +51,14 @@ pub fn figures(chapter: &Chapter) -> Vec<FigureFile> {
             .chain(charts::draw(run, &Ink::PAPER))
             .map(file)
             .collect(),
-        Chapter::Experiment(experiment) => experiment
-            .chart
-            .iter()
-            .map(|chart| FigureFile { name: "chart".into(), svg: charts::of_experiment(&Ink::PAPER, chart) })
-            .collect(),
+        Chapter::Experiment(experiment) => {
+            let one = experiment.chart.iter().map(|chart| ("chart", chart));
+            let more = experiment.charts.iter().map(|(title, _, chart)| (title.as_str(), chart));
+            let file = |(name, chart): (&str, &Chart)| FigureFile {
+                name: name.to_lowercase().replace(' ', "-"),
+                svg: charts::of_experiment(&Ink::PAPER, chart),
+            };
+            one.chain(more).map(file).collect()
+        }
     }
 }

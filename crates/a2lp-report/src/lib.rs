@@ -54,6 +54,9 @@ pub struct Experiment {
     pub rows: Vec<Vec<String>>,
     /// What to draw.
     pub chart: Option<Chart>,
+    /// More of it: a title, a sentence, the numbers.
+    #[serde(default)]
+    pub charts: Vec<(String, String, Chart)>,
     /// Pictures: a title and a PNG in base64.
     pub pictures: Vec<(String, String)>,
     /// The command line.

@@ -312,6 +312,19 @@ fn experiment_section(experiment: &Experiment, at: usize) -> String {
             charts::of_experiment(&Ink::PAGE, chart)
         );
     }
+    if !experiment.charts.is_empty() {
+        html += "<div class=\"figures\">";
+        for (title, about, chart) in &experiment.charts {
+            let _ = write!(
+                html,
+                "<figure><figcaption><h3>{}</h3><p>{}</p></figcaption>{}</figure>",
+                escape(title),
+                escape(about),
+                charts::of_experiment(&Ink::PAGE, chart)
+            );
+        }
+        html += "</div>";
+    }
     if !experiment.pictures.is_empty() {
         html += "<div class=\"figures\">";
         for (title, png) in &experiment.pictures {

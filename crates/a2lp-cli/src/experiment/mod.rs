@@ -159,6 +159,7 @@ impl<'a> Study<'a> {
             chart,
             command: crate::command_line(),
             settings: notebook.settings().clone(),
+            charts: Vec::new(),
             pictures: Vec::new(),
         };
         let mut written = notebook.finish(&shown)?;

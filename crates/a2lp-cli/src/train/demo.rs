@@ -1,15 +1,15 @@
 //! `a2lp train --demo`: learners on the built-in domains, from pixels.
 
 use super::data::Items;
-use super::{Body, Finished, Task, keep, learner, look, prepare};
+use super::{Body, Finished, Task, describe, draw, keep, learner, prepare, show};
 use crate::Outcome;
-use crate::args::{Looks, MoreLooks, TrainArgs};
-use crate::report::Drawn;
+use crate::args::TrainArgs;
 use crate::table::{percent, render};
 use a2lp::evaluation::TargetTruth;
 use a2lp::{Classes, Labels};
 use a2lp_data::Picture;
 use a2lp_data::demo::{self, CLASSES, DemoDomain, SIDE};
+use a2lp_report::Chapter;
 use a2lp_train::{Inputs, Labeller, Learner};
 use anyhow::Context;
 use std::io::Write;
@@ -67,16 +67,14 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
             format!("{secs:.0}"),
         ]);
         eprintln!("{name}: {} %", known(last.and_then(|line| line.accuracy)));
-        chapters.extend(look::chapters(&name, &settings, rounds)?);
+        let text = describe(&task, &settings, &finished);
+        chapters.push(Chapter::Experiment(show(&task, &settings, &finished, text)?));
     }
     let mut text =
         render(&["learner", "pseudo-labels", "accuracy %", "of the pseudo-labels %", "seconds"], &rows);
     text += &format!("\nnetworks, labels and metrics of each in {}\n", folder.display());
     if args.report.is_some() {
-        let looks = Looks { report: args.report.clone(), more: MoreLooks::default() };
-        let own = args.report == Some(None);
-        let drawn = Drawn::new(&looks, &folder.join("report.html"), own || args.force)?;
-        text += &drawn.draw(&mut chapters, args.threads)?;
+        text += &draw(args, &folder, &mut chapters)?;
     }
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(Outcome::Done)

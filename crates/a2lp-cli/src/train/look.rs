@@ -4,7 +4,7 @@ use crate::progress::counting_bar;
 use a2lp::PseudoLabels;
 use a2lp::evaluation::TargetTruth;
 use a2lp_data::write_atomically;
-use a2lp_report::{Chapter, Chart, Experiment};
+use a2lp_report::{Chart, Experiment};
 use a2lp_train::{Losses, TrainError, TrainObserver, TrainSettings, TrainedRound};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -118,72 +118,72 @@ impl TrainObserver for Onlooker<'_> {
 /// A name and its value in a round.
 type Series<'a> = (&'a str, &'a dyn Fn(&RoundLine) -> Option<f64>);
 
-/// The page of a run: what is right, what is lost, what becomes of the pseudo-labels.
-pub(crate) fn chapters(
-    title: &str,
+/// A run to be shown: what is right, what is lost, what becomes of the pseudo-labels.
+pub(crate) fn shown(
+    title: String,
+    text: String,
     settings: &TrainSettings,
     rounds: &[RoundLine],
-) -> anyhow::Result<Vec<Chapter>> {
-    let chapter = |name: &str, text: &str, series: &[Series]| -> anyhow::Result<Option<Chapter>> {
-        let points = |of: &dyn Fn(&RoundLine) -> Option<f64>| -> Vec<(f64, f64)> {
-            rounds.iter().filter_map(|line| Some((line.round as f64, of(line)?))).collect()
-        };
-        let drawn: Vec<(String, Vec<(f64, f64)>)> = series
+) -> anyhow::Result<Experiment> {
+    let share = |value: Option<f64>| value.map(|value| 100.0 * value);
+    let accuracy: [Series; 3] = [
+        ("network %", &|line| share(line.accuracy)),
+        ("mean over classes %", &|line| share(line.mean_class_accuracy)),
+        ("pseudo-labels %", &|line| share(line.pseudo_label_accuracy)),
+    ];
+    let losses: [Series; 3] = [
+        ("source", &|line| Some(line.losses.source)),
+        ("target", &|line| Some(line.losses.target)),
+        ("domain", &|line| Some(line.losses.domain)),
+    ];
+    let kept: [Series; 1] = [("learned from %", &|line| share(line.kept_share))];
+    let changed: [Series; 1] = [("changed", &|line| line.changed.map(|count| count as f64))];
+    let drawn = [
+        (
+            "Accuracy",
+            "Of the network on the target, and of the pseudo-labels it learned from. The last round counts; to pick the best one would be to peek at the target's labels.",
+            &accuracy[..],
+        ),
+        (
+            "Losses",
+            "Means over a round: cross-entropy on the source, what the target adds, how wrong the discriminator is.",
+            &losses,
+        ),
+        ("Pseudo-labels kept", "Share that was confident enough to be learned from.", &kept),
+        ("Pseudo-labels changed", "Items whose label differs from the round before.", &changed),
+    ];
+    let points = |of: &dyn Fn(&RoundLine) -> Option<f64>| -> Vec<(f64, f64)> {
+        rounds.iter().filter_map(|line| Some((line.round as f64, of(line)?))).collect()
+    };
+    let mut charts = Vec::new();
+    for (title, about, series) in drawn {
+        let series: Vec<(String, Vec<(f64, f64)>)> = series
             .iter()
             .map(|(name, of)| (name.to_string(), points(*of)))
             .filter(|(_, points)| points.iter().any(|point| point.1 != 0.0))
             .collect();
-        if drawn.is_empty() {
-            return Ok(None);
+        if !series.is_empty() {
+            charts.push((title.into(), about.into(), Chart::Lines { x: "round".into(), series }));
         }
-        let mut header = vec!["round".to_string()];
-        header.extend(series.iter().map(|(name, _)| name.to_string()));
-        let row = |line: &RoundLine| {
-            let mut row = vec![line.round.to_string()];
-            row.extend(
-                series.iter().map(|(_, of)| of(line).map_or("–".into(), |value| format!("{value:.4}"))),
-            );
-            row
-        };
-        Ok(Some(Chapter::Experiment(Experiment {
-            title: format!("{title}: {name}"),
-            text: text.into(),
-            header,
-            rows: rounds.iter().map(row).collect(),
-            chart: Some(Chart::Lines { x: "round".into(), series: drawn }),
-            pictures: Vec::new(),
-            command: crate::command_line(),
-            settings: serde_json::to_value(settings)?,
-        })))
+    }
+    let columns: Vec<Series> =
+        [&accuracy[..], &losses, &kept, &changed].into_iter().flatten().copied().collect();
+    let mut header = vec!["round".to_string()];
+    header.extend(columns.iter().map(|(name, _)| name.to_string()));
+    let row = |line: &RoundLine| {
+        let mut row = vec![line.round.to_string()];
+        row.extend(columns.iter().map(|(_, of)| of(line).map_or("–".into(), |value| format!("{value:.4}"))));
+        row
     };
-    let share = |value: Option<f64>| value.map(|value| 100.0 * value);
-    let made = [
-        chapter(
-            "accuracy",
-            "Of the network on the target, and of the pseudo-labels it learned from. The last round counts; to pick the best one would be to peek at the target's labels.",
-            &[
-                ("network %", &|line| share(line.accuracy)),
-                ("mean over classes %", &|line| share(line.mean_class_accuracy)),
-                ("pseudo-labels %", &|line| share(line.pseudo_label_accuracy)),
-            ],
-        )?,
-        chapter(
-            "losses",
-            "Means over the steps of a round: cross-entropy on the source, what the target adds, how wrong the discriminator is.",
-            &[
-                ("source", &|line| Some(line.losses.source)),
-                ("target", &|line| Some(line.losses.target)),
-                ("domain", &|line| Some(line.losses.domain)),
-            ],
-        )?,
-        chapter(
-            "pseudo-labels",
-            "Share that was confident enough to be learned from, and how many changed since the round before.",
-            &[
-                ("kept %", &|line| share(line.kept_share)),
-                ("changed", &|line| line.changed.map(|c| c as f64)),
-            ],
-        )?,
-    ];
-    Ok(made.into_iter().flatten().collect())
+    Ok(Experiment {
+        title,
+        text,
+        header,
+        rows: rounds.iter().map(row).collect(),
+        chart: None,
+        charts,
+        pictures: Vec::new(),
+        command: crate::command_line(),
+        settings: serde_json::to_value(settings)?,
+    })
 }

@@ -15,6 +15,7 @@ use crate::table::{percent, render};
 use a2lp::evaluation::TargetTruth;
 use a2lp::{Classes, PseudoLabels};
 use a2lp_data::write_atomically;
+use a2lp_report::{Chapter, Experiment};
 use a2lp_train::{
     BackboneName, BodyShape, DeviceName, Inputs, Labeller, Learner, NetworkShape, TrainError, TrainSettings,
     Trained, Training,
@@ -35,6 +36,7 @@ const MODEL: &str = "model.json";
 const RECORD: &str = "run.json";
 const LABELS: &str = "labels.csv";
 const PSEUDO_LABELS: &str = "pseudo-labels.csv";
+const RESULTS: &str = "results.json";
 
 /// Which kind of network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,17 +256,11 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let finished = task.train(&settings)?;
     let summary = keep(&task, &settings, &finished, started.elapsed().as_secs_f64())?;
-    let mut text = if args.json {
-        serde_json::to_string_pretty(&summary)? + "\n"
-    } else {
-        describe(&task, &settings, &finished)
-    };
+    let told = describe(&task, &settings, &finished);
+    let shown = show(&task, &settings, &finished, told.clone())?;
+    let mut text = if args.json { serde_json::to_string_pretty(&summary)? + "\n" } else { told };
     if args.report.is_some() {
-        let looks = Looks { report: args.report.clone(), more: MoreLooks::default() };
-        let own = args.report == Some(None);
-        let drawn = Drawn::new(&looks, &folder.join("report.html"), own || args.force)?;
-        let title = format!("{} → {}", source_path.display(), target_path.display());
-        let told = drawn.draw(&mut look::chapters(&title, &settings, &finished.rounds)?, args.threads)?;
+        let told = draw(args, folder, &mut [Chapter::Experiment(shown)])?;
         if !args.json {
             text += &told;
         }
@@ -281,6 +277,36 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The run as something to be looked at, kept in the folder so that `a2lp report` finds it.
+fn show(
+    task: &Task,
+    settings: &TrainSettings,
+    finished: &Finished,
+    text: String,
+) -> anyhow::Result<Experiment> {
+    let name = task.folder.file_name().unwrap_or(task.folder.as_os_str()).to_string_lossy();
+    let title = format!("{name}: {}", method(settings));
+    let shown = look::shown(title, text, settings, &finished.rounds)?;
+    write_json(&task.folder.join(RESULTS), true, &json!({ "shown": shown }))?;
+    Ok(shown)
+}
+
+/// Draws the page that `--report` asks for.
+fn draw(args: &TrainArgs, folder: &Path, chapters: &mut [Chapter]) -> anyhow::Result<String> {
+    let looks = Looks { report: args.report.clone(), more: MoreLooks::default() };
+    // The page in the run's own folder belongs to it.
+    let own = args.report == Some(None);
+    Drawn::new(&looks, &folder.join("report.html"), own || args.force)?.draw(chapters, args.threads)
+}
+
+/// What was learned from what, in words.
+fn method(settings: &TrainSettings) -> String {
+    match settings.learner.uses_pseudo_labels() {
+        true => format!("{} with {} pseudo-labels", settings.learner.as_str(), settings.labeller.as_str()),
+        false => settings.learner.as_str().to_string(),
+    }
 }
 
 fn same_width(source: &Items, target: &Items) -> anyhow::Result<()> {
@@ -302,7 +328,7 @@ pub(crate) fn prepare(folder: &Path, force: bool) -> anyhow::Result<()> {
     }
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     if force {
-        for name in [CHECKPOINT, WEIGHTS, METRICS, MODEL, RECORD, LABELS, PSEUDO_LABELS] {
+        for name in [CHECKPOINT, WEIGHTS, METRICS, MODEL, RECORD, LABELS, PSEUDO_LABELS, RESULTS] {
             let path = folder.join(name);
             if path.exists() {
                 std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
@@ -384,14 +410,9 @@ fn write_pseudo_labels(path: &Path, task: &Task, pseudo: &a2lp_train::TrainingLa
 /// The run for people.
 fn describe(task: &Task, settings: &TrainSettings, finished: &Finished) -> String {
     let Finished { trained, rounds } = finished;
-    let with = if settings.learner.uses_pseudo_labels() {
-        format!(" with {} pseudo-labels", settings.labeller.as_str())
-    } else {
-        String::new()
-    };
     let mut text = format!(
-        "{}{with} on {}: {} source and {} target items, {} classes\n\n",
-        settings.learner.as_str(),
+        "{} on {}: {} source and {} target items, {} classes\n\n",
+        method(settings),
         task.body.word(),
         task.source.inputs.len(),
         task.target.inputs.len(),

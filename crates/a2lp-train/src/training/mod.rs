@@ -134,12 +134,15 @@ struct Evaluated {
     probabilities: Vec<f32>,
 }
 
+/// A target item's class, where it has one to learn from, and how far to trust it.
+type Weighted = (Option<u32>, f32);
+
 /// What stays the same within a round.
 struct Plan {
     round: usize,
     steps: usize,
     /// Labels of the target items that are learned from, after the filter.
-    labels: Option<Vec<(Option<u32>, f32)>>,
+    labels: Option<Vec<Weighted>>,
     class_aware: Option<ClassAware>,
 }
 
@@ -357,7 +360,7 @@ impl Training<'_> {
         let keep = |(label, &weight): (&Option<u32>, &f32)| {
             (label.filter(|_| least == 0.0 || weight > least), weight)
         };
-        let labels: Option<Vec<(Option<u32>, f32)>> =
+        let labels: Option<Vec<Weighted>> =
             state.labels.as_ref().map(|labels| labels.labels.iter().zip(&labels.weights).map(keep).collect());
         let class_aware = labels.as_ref().filter(|_| settings.learner == Learner::Can).map(|labels| {
             let classes: Vec<Option<u32>> = labels.iter().map(|(class, _)| *class).collect();

@@ -4,7 +4,7 @@ use super::optimiser::{annealed, ramp};
 use super::sampling::Shuffled;
 use super::settings::Learner;
 use super::state::State;
-use super::{Inputs, Losses, Plan, Training};
+use super::{Inputs, Losses, Plan, Training, Weighted};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
 use crate::losses::{
@@ -91,7 +91,7 @@ impl Training<'_> {
         } else {
             let target = self.pass(&state.network, self.target, &rows[1], Domain::Target, at, device)?;
             let objective = objective.with_trail(&target);
-            let labels: Option<Vec<(Option<u32>, f32)>> =
+            let labels: Option<Vec<Weighted>> =
                 plan.labels.as_ref().map(|labels| rows[1].iter().map(|&row| labels[row]).collect());
             match settings.learner {
                 Learner::Em => {
@@ -114,7 +114,7 @@ impl Training<'_> {
         objective: Objective,
         state: &mut State,
         (source, classes): (Outputs, &[u32]),
-        (target, labels): (Outputs, Option<Vec<(Option<u32>, f32)>>),
+        (target, labels): (Outputs, Option<Vec<Weighted>>),
         progress: f64,
     ) -> Objective {
         let settings = self.settings;
