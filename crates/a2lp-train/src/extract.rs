@@ -55,23 +55,10 @@ impl Extraction<'_> {
     /// What the features depend on: the bytes of the weights, the transform, and the images by name, size and time.
     pub fn fingerprint(&self) -> Result<String, TrainError> {
         let mut hash = Sha256::new();
-        let weights = self.backbone.file();
-        let fail = |path: &Path, error: std::io::Error| TrainError::Io { path: path.to_path_buf(), error };
-        let mut file = File::open(weights).map_err(|error| fail(weights, error))?;
-        let mut block = vec![0; 1 << 20];
-        loop {
-            let read = file.read(&mut block).map_err(|error| fail(weights, error))?;
-            if read == 0 {
-                break;
-            }
-            hash.update(&block[..read]);
-        }
+        hash_file(&mut hash, self.backbone.file())?;
         hash.update(format!("{}\n{}\n{}\n", env!("CARGO_PKG_VERSION"), self.transform.name(), self.upright));
         for image in &self.images.images {
-            let known = std::fs::metadata(&image.path).ok();
-            let modified = known.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
-            let (size, nanos) = (known.map_or(0, |m| m.len()), modified.map_or(0, |time| time.as_nanos()));
-            hash.update(format!("{}\n{size} {nanos}\n", image.path.display()));
+            hash.update(stamp(&image.path));
         }
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -163,6 +150,27 @@ impl Extraction<'_> {
         }
         Extracted { features: kept, columns, rows, broken, resumed }
     }
+}
+
+/// Takes in every byte of a file.
+pub(crate) fn hash_file(hash: &mut Sha256, path: &Path) -> Result<(), TrainError> {
+    let fail = |error: std::io::Error| TrainError::Io { path: path.to_path_buf(), error };
+    let mut file = File::open(path).map_err(fail)?;
+    let mut block = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut block).map_err(fail)? {
+            0 => return Ok(()),
+            read => hash.update(&block[..read]),
+        }
+    }
+}
+
+/// Name, size and time of a file: enough to notice that it changed, without reading it.
+pub(crate) fn stamp(path: &Path) -> String {
+    let known = std::fs::metadata(path).ok();
+    let modified = known.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
+    let (size, nanos) = (known.map_or(0, |m| m.len()), modified.map_or(0, |time| time.as_nanos()));
+    format!("{}\n{size} {nanos}\n", path.display())
 }
 
 /// The rows finished by an earlier call with the same fingerprint; none if there are none.

@@ -26,6 +26,7 @@ pub use settings::{Labeller, Learner, TrainSettings};
 use crate::device::DeviceName;
 use crate::draws::Purpose;
 use crate::error::TrainError;
+use crate::extract::{hash_file, stamp};
 use crate::losses::Centroids;
 use crate::networks::{Batch, Domain, LearnerNetwork, NetworkShape, Pass};
 use a2lp::{Observer, Stage};
@@ -43,8 +44,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-/// Items at a time when nothing is learned.
-const EVALUATION_BATCH: usize = 128;
+/// Items at a time when nothing is learned: few enough that a wish to stop is heard soon.
+const TOGETHER: usize = 128;
+const PHOTOS_TOGETHER: usize = 4;
 /// Batches of the target that fill its statistics after a warm-up on the source.
 const STATISTICS_BATCHES: u64 = 50;
 /// CAN stops when centres and labels move less than this.
@@ -81,9 +83,9 @@ pub struct Losses {
     pub domain: f64,
 }
 
-/// A round that is over; round 0 is the warm-up.
+/// A round that is over.
 pub struct TrainedRound<'a> {
-    /// Its number.
+    /// Its number, from 1.
     pub round: usize,
     /// Steps made in it.
     pub steps: usize,
@@ -160,7 +162,7 @@ impl Training<'_> {
             if self.splits() {
                 found.network.split_domains();
             }
-            if found.read(self.checkpoint, &fingerprint)? {
+            if found.read(self.checkpoint, &fingerprint, &plain)? {
                 resumed = Some(found.rounds);
                 state = found;
             } else {
@@ -181,7 +183,7 @@ impl Training<'_> {
             }
             state.write(self.checkpoint, &fingerprint)?;
         }
-        let mut seen = self.evaluate(&state.network, &plain)?;
+        let mut seen = self.evaluate(&state, observer, &plain)?;
         while state.rounds < self.settings.rounds && !state.settled {
             self.round(&mut state, &mut seen, &order, observer, [&device, &plain])?;
             state.write(self.checkpoint, &fingerprint)?;
@@ -288,7 +290,7 @@ impl Training<'_> {
         }
         let mean = |sum: f64| sum / steps.max(1) as f64;
         let losses = Losses { source: mean(sum.source), target: mean(sum.target), domain: mean(sum.domain) };
-        *seen = self.evaluate(&state.network, plain)?;
+        *seen = self.evaluate(state, observer, plain)?;
         let progress = round as f64 / settings.rounds as f64;
         observer.round(&TrainedRound {
             round,
@@ -386,22 +388,28 @@ impl Training<'_> {
         if finite { Ok(()) } else { Err(TrainError::Diverged { round, step }) }
     }
 
-    /// Everything the network says, in parts for all threads: a convolution of burn keeps one core busy.
-    fn evaluate(&self, network: &LearnerNetwork, device: &Device) -> Result<Evaluated, TrainError> {
-        let network = network.valid();
-        let all =
-            |inputs: &Inputs, domain: Domain| evaluate(&network, inputs, domain, self.shape.classes, device);
-        let ((source, _), (target, probabilities)) =
-            (all(self.source, Domain::Source)?, all(self.target, Domain::Target)?);
+    /// Everything the network says of both domains.
+    fn evaluate(
+        &self,
+        state: &State,
+        observer: &dyn TrainObserver,
+        device: &Device,
+    ) -> Result<Evaluated, TrainError> {
+        let network = state.network.valid();
+        let go_on = || observer.progress(state.rounds + 1, 0, 0);
+        let (source, _) = evaluate(&network, self.source, Domain::Source, device, &go_on)?;
+        let (target, probabilities) = evaluate(&network, self.target, Domain::Target, device, &go_on)?;
         Ok(Evaluated { source, target, probabilities })
     }
 
     /// What a run depends on; a checkpoint of another run is not gone on from.
     fn fingerprint(&self) -> Result<String, TrainError> {
         let mut hash = Sha256::new();
-        let told =
-            serde_json::to_string(&(self.settings, &self.shape, self.weights, env!("CARGO_PKG_VERSION")));
+        let told = serde_json::to_string(&(self.settings, &self.shape, env!("CARGO_PKG_VERSION")));
         hash.update(told.unwrap_or_default());
+        if let Some(weights) = self.weights {
+            hash_file(&mut hash, weights)?;
+        }
         self.labels.iter().for_each(|class| hash.update(class.to_le_bytes()));
         for inputs in [self.source, self.target] {
             match inputs {
@@ -410,7 +418,7 @@ impl Training<'_> {
                 }
                 Inputs::Files { paths, train, test, upright } => {
                     hash.update(format!("{} {} {upright}", train.name(), test.name()));
-                    paths.iter().for_each(|path| hash.update(path.as_os_str().as_encoded_bytes()));
+                    paths.iter().for_each(|path| hash.update(stamp(path)));
                 }
             }
         }
@@ -418,18 +426,23 @@ impl Training<'_> {
     }
 }
 
-/// Features and class probabilities of all items of a domain.
+/// Features and class probabilities of all items of a domain, in parts for all threads: a convolution of burn keeps one
+/// core busy. Asks before every part whether to go on.
 fn evaluate(
     network: &LearnerNetwork,
     inputs: &Inputs,
     domain: Domain,
-    classes: usize,
     device: &Device,
+    go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<(Matrix, Vec<f32>), TrainError> {
     let rows: Vec<usize> = (0..inputs.len()).collect();
+    let together = if matches!(inputs, Inputs::Files { .. }) { PHOTOS_TOGETHER } else { TOGETHER };
     let parts: Vec<(Vec<f32>, Vec<f32>)> = rows
-        .par_chunks(EVALUATION_BATCH)
+        .par_chunks(together)
         .map(|rows| {
+            if go_on().is_break() {
+                return Err(TrainError::Cancelled);
+            }
             let (values, shape) = inputs.batch(rows, None)?;
             let found = network.forward(Batch::new(values, &shape, device), Pass::evaluation(domain));
             let read = |tensor: burn::tensor::Tensor<2>| tensor.into_data().iter::<f32>().collect();
@@ -439,9 +452,7 @@ fn evaluate(
     let (features, probabilities): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let values: Vec<f32> = features.concat();
     let columns = values.len() / inputs.len().max(1);
-    let probabilities: Vec<f32> = probabilities.concat();
-    debug_assert_eq!(probabilities.len(), inputs.len() * classes);
-    Ok((Matrix { columns, values }, probabilities))
+    Ok((Matrix { columns, values }, probabilities.concat()))
 }
 
 /// Passes the wish to stop on to the graph.

@@ -76,7 +76,12 @@ impl State {
     }
 
     /// Goes on from a file, in place of a fresh start. `false`: there is none, or it belongs to another run.
-    pub(crate) fn read(&mut self, path: &Path, fingerprint: &str) -> Result<bool, TrainError> {
+    pub(crate) fn read(
+        &mut self,
+        path: &Path,
+        fingerprint: &str,
+        device: &Device,
+    ) -> Result<bool, TrainError> {
         let wrong = |message: String| TrainError::Checkpoint { path: path.to_path_buf(), message };
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
@@ -102,13 +107,12 @@ impl State {
             }
             None => None,
         };
-        let device = Device::flex();
         self.sgd.velocities = values
             .iter()
             .filter_map(|(name, (_, values))| Some((name.strip_prefix("velocity.")?, values)))
             .map(|(name, values)| {
                 let data = TensorData::new(values.clone(), [values.len()]);
-                (name.to_string(), Tensor::from_data(data, &device))
+                (name.to_string(), Tensor::from_data(data, device))
             })
             .collect();
         self.network = put(self.network.clone(), "network", values).map_err(wrong)?;
