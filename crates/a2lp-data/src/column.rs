@@ -6,8 +6,6 @@ use crate::format::Format;
 use crate::npy::Header;
 use crate::safetensors::SafetensorsFile;
 use crate::{npz, text};
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 /// Values of one column, as they stand in a file.
@@ -90,13 +88,7 @@ fn read(path: &Path, field: &'static str, columns: &[&str]) -> Result<Column, Da
     let fail = |problem: Problem| DataError::new(path, problem);
     match Format::detect(path)? {
         Format::Npy => {
-            let file = File::open(path).map_err(|e| fail(e.into()))?;
-            let length = file.metadata().map_err(|e| fail(e.into()))?.len();
-            let mut reader = BufReader::new(file);
-            let header = Header::read(&mut reader).map_err(fail)?;
-            if header.bytes > length {
-                return Err(fail(Problem::Truncated { promised: u128::from(header.bytes), found: length }));
-            }
+            let (header, mut reader) = Header::open(path).map_err(fail)?;
             header.read_column(&mut reader).map_err(fail)
         }
         Format::Npz => npz::read_column(path, field).map_err(fail),

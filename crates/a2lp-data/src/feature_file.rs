@@ -38,13 +38,7 @@ impl FeatureFile {
         let format = Format::detect(path).map_err(|error| error.problem)?;
         let ((rows, columns), element, content) = match format {
             Format::Npy => {
-                let file = File::open(path)?;
-                let length = file.metadata()?.len();
-                let mut reader = BufReader::new(file);
-                let header = Header::read(&mut reader)?;
-                if header.bytes > length {
-                    return Err(Problem::Truncated { promised: u128::from(header.bytes), found: length });
-                }
+                let (header, reader) = Header::open(path)?;
                 (header.matrix_shape()?, header.element, Content::Npy { header, reader })
             }
             Format::Npz => {

@@ -4,7 +4,9 @@ use crate::column::Column;
 use crate::error::Problem;
 use half::f16;
 use std::fmt;
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
 
 /// Type of the elements of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,18 @@ pub(crate) struct Header {
 const MAX_HEADER: usize = 64 << 10;
 
 impl Header {
+    /// Opens a file that is as long as its header says, and leaves the reader at the first element.
+    pub(crate) fn open(path: &Path) -> Result<(Self, BufReader<File>), Problem> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut reader = BufReader::new(file);
+        let header = Self::read(&mut reader)?;
+        if header.bytes > length {
+            return Err(Problem::Truncated { promised: u128::from(header.bytes), found: length });
+        }
+        Ok((header, reader))
+    }
+
     /// Reads a header and leaves `reader` at the first element.
     pub(crate) fn read(reader: &mut impl Read) -> Result<Self, Problem> {
         let wrong = |message: &str| Problem::Header(message.into());

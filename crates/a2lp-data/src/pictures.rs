@@ -4,8 +4,7 @@ use crate::error::{DataError, Problem};
 use crate::format::Format;
 use crate::npy::{ElementType, Header};
 use crate::npz::Npz;
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// Longest side of an image that is read.
@@ -65,13 +64,7 @@ pub fn read_all_pictures(path: &Path) -> Result<Option<Vec<Picture>>, DataError>
 fn read(path: &Path, rows: Option<&[usize]>) -> Result<Option<Vec<Picture>>, Problem> {
     match Format::detect(path).map_err(|error| error.problem)? {
         Format::Npy => {
-            let file = File::open(path)?;
-            let length = file.metadata()?.len();
-            let mut reader = BufReader::new(file);
-            let header = Header::read(&mut reader)?;
-            if header.bytes > length {
-                return Err(Problem::Truncated { promised: u128::from(header.bytes), found: length });
-            }
+            let (header, reader) = Header::open(path)?;
             read_rows(&header, reader, rows)
         }
         Format::Npz => {
