@@ -234,17 +234,22 @@ fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
         }
         None => None,
     };
-    if let Some(truth) = truth.as_ref().filter(|t| !t.unknown_classes().is_empty()) {
-        let unknown = truth.unknown_classes();
-        eprintln!(
-            "note: --eval-labels has {} classes that the source lacks ({}…); their items count as wrong",
-            unknown.len(),
-            unknown[0]
-        );
+    if let Some(truth) = &truth {
+        note_unknown_classes(truth);
     }
 
     let labels_path = labels_path.to_path_buf();
     Ok(Opened { source, target, labels, labels_path, truth, ids })
+}
+
+/// A word on classes that only the truth has.
+pub(crate) fn note_unknown_classes(truth: &TargetTruth) {
+    if let [first, ..] = truth.unknown_classes() {
+        let count = truth.unknown_classes().len();
+        eprintln!(
+            "note: --eval-labels has {count} classes that the source lacks ({first}…); their items count as wrong"
+        );
+    }
 }
 
 impl Opened {

@@ -164,6 +164,9 @@ fn pairs_of_domains_with_several_learners() {
     assert!(told.contains("mstn own") && told.contains("mstn a2lp − own") && told.contains("±"), "{told}");
     assert_eq!(fs::read_to_string(dir.path().join("results/results.csv")).unwrap().lines().count(), 7);
     assert!(text(&a2lp(dir.path(), run)).contains("6 cells from an earlier run"));
+    let anew = a2lp(dir.path(), &format!("{run} --force"));
+    assert_eq!(anew.status.code(), Some(0), "{}", text(&anew));
+    assert!(!text(&anew).contains("earlier run"), "{}", text(&anew));
 }
 
 #[test]

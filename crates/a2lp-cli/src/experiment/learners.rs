@@ -4,9 +4,7 @@ use super::{Finding, Study, mean_and_error, pairs};
 use crate::Outcome;
 use crate::args::PairsArgs;
 use crate::table::{percent, render};
-use crate::train::data::{self, Reading, number_classes};
-use crate::train::{Task, learner, prepare};
-use a2lp::evaluation::TargetTruth;
+use crate::train::{RoundLine, Task, data, learner, prepare};
 use a2lp_report::Chart;
 use a2lp_train::{Labeller, Learner};
 use serde::{Deserialize, Serialize};
@@ -23,6 +21,7 @@ struct TrainedCell {
     peeking: f64,
     rounds: usize,
     seconds: f64,
+    metrics: Vec<RoundLine>,
 }
 
 /// A learner and the labels it learns from.
@@ -68,6 +67,11 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
         rayon::ThreadPoolBuilder::new().num_threads(args.common.threads).build_global().ok();
     }
 
+    let runs = notebook.folder().join("runs");
+    if args.common.force && runs.exists() {
+        std::fs::remove_dir_all(&runs)?;
+    }
+
     // cells[pair][method][seed]
     let mut cells: Vec<Vec<Vec<TrainedCell>>> = Vec::new();
     for (source, target) in &pairs {
@@ -76,9 +80,9 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
             let mut of_method = Vec::new();
             for &seed in seeds {
                 let name = format!("{source}→{target}, {}, seed {seed}", method.name());
-                of_method.push(notebook.cell(&name, || {
-                    train(&study, args, (source, target), method, seed, &notebook.folder().join("runs"))
-                })?);
+                of_method.push(
+                    notebook.cell(&name, || train(&study, args, (source, target), method, seed, &runs))?,
+                );
             }
             of_pair.push(of_method);
         }
@@ -150,20 +154,20 @@ fn train(
     let reading = args.how.reading(None)?;
     let (source_path, source_labels) = study.manifest.paths(source)?;
     let (target_path, target_labels) = study.manifest.paths(target)?;
-    let (source_items, body) = data::open(&source_path, source_labels.as_deref(), &reading)?;
-    let reading = Reading { body: Some(body), ..reading };
-    let (target_items, _) = data::open(&target_path, target_labels.as_deref(), &reading)?;
-    let (classes, labels) = number_classes(&source_items, &target_items, &source_path)?;
-    let truth = target_items.labels.as_ref().map(|labels| TargetTruth::new(&classes, labels));
+    let pair = data::open_pair(
+        (&source_path, source_labels.as_deref()),
+        (&target_path, target_labels.as_deref()),
+        &reading,
+    )?;
     let folder = runs.join(format!("{source}-{target}-{}-{seed}", method.name().replace(' ', "-")));
     prepare(&folder, false)?;
     let task = Task {
-        source: &source_items,
-        target: &target_items,
-        classes: &classes,
-        labels: &labels,
-        body,
-        truth: truth.as_ref(),
+        source: &pair.source,
+        target: &pair.target,
+        classes: &pair.classes,
+        labels: &pair.labels,
+        body: pair.body,
+        truth: pair.truth.as_ref(),
         how: &args.how,
         folder: &folder,
     };
@@ -174,8 +178,8 @@ fn train(
     settings.alpha = common.alpha.unwrap_or(settings.alpha);
     settings.labelling_rounds = common.rounds.unwrap_or(settings.labelling_rounds);
     let finished = task.train(&settings)?;
-    // Of a finished cell the metrics are kept; a network of each would fill the disk.
-    std::fs::remove_file(folder.join(crate::train::CHECKPOINT)).ok();
+    // A network of each cell would fill the disk; its metrics go into the cell.
+    std::fs::remove_dir_all(&folder).ok();
     let last = finished.rounds.last();
     let best = finished.rounds.iter().filter_map(|line| line.accuracy).fold(0.0, f64::max);
     Ok(TrainedCell {
@@ -185,6 +189,7 @@ fn train(
         peeking: best,
         rounds: finished.trained.rounds,
         seconds: began.elapsed().as_secs_f64(),
+        metrics: finished.rounds,
     })
 }
 

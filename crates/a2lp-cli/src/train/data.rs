@@ -1,9 +1,11 @@
 //! What is trained on: folders of images, files of features, arrays of small images.
 
 use super::Body;
+use crate::label::note_unknown_classes;
 use a2lp::Classes;
+use a2lp::evaluation::TargetTruth;
 use a2lp_data::images::{ImageSet, Transform, compare_classes, decode};
-use a2lp_data::{FeatureFile, read_all_pictures, read_labels};
+use a2lp_data::{Column, FeatureFile, read_all_pictures, read_labels};
 use a2lp_train::Inputs;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ pub(crate) struct Reading<'a> {
 }
 
 /// Opens a domain and says which kind of network it is for.
-pub(crate) fn open(path: &Path, labels: Option<&Path>, reading: &Reading) -> anyhow::Result<(Items, Body)> {
+pub(super) fn open(path: &Path, labels: Option<&Path>, reading: &Reading) -> anyhow::Result<(Items, Body)> {
     let (mut items, body) = if reading.root.is_some() || path.is_dir() || is_list(path) {
         open_images(path, reading)?
     } else {
@@ -116,8 +118,8 @@ fn open_arrays(path: &Path, reading: &Reading) -> anyhow::Result<(Items, Body)> 
                 Some(column) => Some(column.into_class_names(classes.as_deref())?),
                 None => None,
             };
-        } else if let Ok(column) = archived(path, "labels") {
-            labels = Some(column);
+        } else if path.extension().is_some_and(|ending| ending == "npz") {
+            labels = read_labels(path).ok().map(Column::into_strings);
         }
         return Ok((
             Items { inputs: Inputs::digits(&pictures), labels, classes, ids, images: None },
@@ -150,20 +152,32 @@ fn open_arrays(path: &Path, reading: &Reading) -> anyhow::Result<(Items, Body)> 
     Ok((Items { inputs, labels, classes, ids, images: None }, Body::Adapter))
 }
 
-/// Labels of an archive that has images and no features.
-fn archived(path: &Path, field: &str) -> anyhow::Result<Vec<String>> {
-    if path.extension().is_none_or(|ending| ending != "npz") || field != "labels" {
-        bail!("no labels");
-    }
-    Ok(read_labels(path)?.into_strings())
+/// A source and a target that belong together.
+pub(crate) struct Pair {
+    pub(crate) source: Items,
+    pub(crate) target: Items,
+    pub(crate) body: Body,
+    pub(crate) classes: Classes,
+    /// The source's, as numbers.
+    pub(crate) labels: Vec<u32>,
+    /// The target's, where they are known: for evaluation only.
+    pub(crate) truth: Option<TargetTruth>,
 }
 
-/// The classes of a run and the source's labels as numbers.
-pub(crate) fn number_classes(
-    source: &Items,
-    target: &Items,
-    path: &Path,
-) -> anyhow::Result<(Classes, Vec<u32>)> {
+/// Where a domain is, and where its labels are if they have a file of their own.
+pub(crate) type Place<'a> = (&'a Path, Option<&'a Path>);
+
+/// Opens both domains and checks that they fit.
+pub(crate) fn open_pair(source: Place, target: Place, reading: &Reading) -> anyhow::Result<Pair> {
+    let path = source.0;
+    let (source, body) = open(path, source.1, reading)?;
+    let (target, _) = open(target.0, target.1, &Reading { body: Some(body), ..reading.clone() })?;
+    if let (Inputs::Rows { columns: a, .. }, Inputs::Rows { columns: b, .. }) =
+        (&source.inputs, &target.inputs)
+        && a != b
+    {
+        bail!("the source has {a} columns, the target {b}; both need features of the same extractor");
+    }
     if let (Some(a), Some(b)) = (&source.images, &target.images)
         && let Some(difference) = compare_classes(a, b, ["the source", "the target"])
     {
@@ -177,11 +191,19 @@ pub(crate) fn number_classes(
         Some(names) => Classes::new(names.clone())?,
         None => Classes::from_labels(labels),
     };
-    let labels = a2lp::Labels::within(classes.clone(), labels)?;
+    let labels = a2lp::Labels::within(classes.clone(), labels)?.ids().to_vec();
     if classes.len() < 2 {
         bail!("{}: {} class; at least two are needed", path.display(), classes.len());
     }
-    Ok((classes, labels.ids().to_vec()))
+    // Numbers are positions in the source's list of names, as in `a2lp label`.
+    let truth = target.labels.clone().map(|labels| {
+        let names = Column::Strings(labels).into_known_names(source.classes.as_deref());
+        TargetTruth::new(&classes, &names)
+    });
+    if let Some(truth) = &truth {
+        note_unknown_classes(truth);
+    }
+    Ok(Pair { source, target, body, classes, labels, truth })
 }
 
 impl Items {

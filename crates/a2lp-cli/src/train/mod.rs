@@ -21,15 +21,16 @@ use a2lp_train::{
     Trained, Training,
 };
 use anyhow::{Context, bail};
-use data::{Items, Reading, number_classes};
-use look::{Onlooker, RoundLine};
+use data::{Items, Pair, Reading};
+use look::Onlooker;
+pub(crate) use look::RoundLine;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+const CHECKPOINT: &str = "checkpoint.safetensors";
 const WEIGHTS: &str = "weights.safetensors";
 const METRICS: &str = "metrics.jsonl";
 const MODEL: &str = "model.json";
@@ -224,12 +225,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         bail!("--source, --target and --out are needed, or --demo");
     };
     let reading = args.how.reading(args.root.as_deref())?;
-    let (source, body) = data::open(source_path, args.source_labels.as_deref(), &reading)?;
-    let reading = Reading { body: Some(body), ..reading };
-    let (target, _) = data::open(target_path, args.eval_labels.as_deref(), &reading)?;
-    same_width(&source, &target)?;
-    let (classes, labels) = number_classes(&source, &target, source_path)?;
-    let truth = target.labels.as_ref().map(|labels| TargetTruth::new(&classes, labels));
+    let places = [(source_path, &args.source_labels), (target_path, &args.eval_labels)];
+    let [source, target] = places.map(|(path, labels)| (path.as_path(), labels.as_deref()));
+    let Pair { source, target, body, classes, labels, truth } = data::open_pair(source, target, &reading)?;
     prepare(folder, args.force)?;
     let task = Task {
         source: &source,
@@ -307,16 +305,6 @@ fn method(settings: &TrainSettings) -> String {
         true => format!("{} with {} pseudo-labels", settings.learner.as_str(), settings.labeller.as_str()),
         false => settings.learner.as_str().to_string(),
     }
-}
-
-fn same_width(source: &Items, target: &Items) -> anyhow::Result<()> {
-    if let (Inputs::Rows { columns: a, .. }, Inputs::Rows { columns: b, .. }) =
-        (&source.inputs, &target.inputs)
-        && a != b
-    {
-        bail!("the source has {a} columns, the target {b}; both need features of the same extractor");
-    }
-    Ok(())
 }
 
 /// Makes the folder of a run; what another run left there goes only when asked.

@@ -83,8 +83,8 @@ impl Distances {
     /// The mean distance of every pair of classes, a class of the source down and one of the target across; no
     /// gradient goes through it.
     fn widths(&self, source: &Grouped, target: &Grouped) -> Tensor<2> {
-        let values = |tensor: Vec<f32>| tensor;
-        let flat = |tensor: &Tensor<1>| values(tensor.clone().detach().into_data().iter::<f32>().collect());
+        let flat =
+            |tensor: &Tensor<1>| -> Vec<f32> { tensor.clone().detach().into_data().iter::<f32>().collect() };
         let across: Vec<f32> = self.across.clone().detach().into_data().iter::<f32>().collect();
         let sums = |distances: Vec<f32>, grouped: &Grouped| {
             let mut sums = vec![0f64; grouped.counts.len()];

@@ -2,7 +2,7 @@
 
 use super::settings::{Labeller, Learner, TrainSettings};
 use crate::error::TrainError;
-use a2lp::{Classes, Domains, FeatureMatrix, Labels, Observer, Parameters, SourceNodes};
+use a2lp::{Classes, Domains, FeatureMatrix, Labels, Observer, Parameters, PseudoLabels, SourceNodes};
 
 /// Features of all items of a domain.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,9 +87,8 @@ impl Seen<'_> {
 
     /// The classifier's own, as sure as its probabilities are far from even.
     fn of_classifier(&self) -> TrainingLabels {
-        let rows = self.probabilities.chunks_exact(self.classes);
-        let (labels, weights) = rows.map(|row| (Some(largest(row)), certainty(row))).unzip();
-        TrainingLabels { labels, weights }
+        let found = PseudoLabels::from_probabilities(self.classes, self.probabilities.to_vec());
+        TrainingLabels { labels: found.labels().to_vec(), weights: found.confidence().to_vec() }
     }
 
     /// CAN's spherical k-means, from the source's centres: cosine distances, centres that are sums of raw features.
@@ -179,16 +178,6 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 
 pub(crate) fn mean_distance(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
     a.iter().zip(b).map(|(a, b)| distance(a, b)).sum::<f64>() / a.len().max(1) as f64
-}
-
-fn largest(row: &[f32]) -> u32 {
-    (0..row.len()).fold(0, |best, at| if row[at] > row[best] { at } else { best }) as u32
-}
-
-/// 1 − H(p)/ln K.
-fn certainty(row: &[f32]) -> f32 {
-    let h: f64 = row.iter().map(|&p| f64::from(p)).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
-    if row.len() < 2 { 1.0 } else { (1.0 - h / (row.len() as f64).ln()).clamp(0.0, 1.0) as f32 }
 }
 
 /// Which column each row gets so that the sum is smallest: the Hungarian method with potentials.
