@@ -89,6 +89,13 @@ class A2LP(_WithoutSklearn):
         How far labels travel, between 0 and 1 (above 1 with solver='dense').
     n_rounds : int, default 10
         Propagations, with new anchors before each but the first; 1 is plain label propagation.
+    method : 'lp', 'a2lp' or 'consensus'
+        Label propagation once, with anchors, or two or three differently built graphs that vote in every round: slower, and
+        more reliable where the domains are far apart.
+    views : 2 or 3, default 3
+        Graphs that vote in a consensus.
+    quality : bool, default False
+        Measure how consistent the labels look, which takes another graph.
     metric : 'cosine', 'gaussian' or 'dot3'
         How alike two vectors are.
     gauss_sigma2 : float, default 1
@@ -130,6 +137,9 @@ class A2LP(_WithoutSklearn):
     reached_ : does a path lead to a label?
     anchors_, anchor_classes_, anchor_rounds_ : the anchors' vectors, their classes, the round each was made after
     trace_ : one dict per round
+    votes_ : views of a consensus that gave the row its label (0 for labelled rows); None for the other methods
+    quality_ : dict of 'score', 'reverse' and 'coherence' with quality=True, else None. Ranks runs on the same features; no
+        estimate of the accuracy
     n_iter_ : most iterations that the solver took in a round, 1 if there was nothing to solve
 
     Examples
@@ -150,6 +160,9 @@ class A2LP(_WithoutSklearn):
         alpha: float = 0.5,
         n_rounds: int = 10,
         *,
+        method: str = "a2lp",
+        views: int = 3,
+        quality: bool = False,
         metric: str = "cosine",
         gauss_sigma2: float = 1.0,
         graph_method: str = "auto",
@@ -172,6 +185,9 @@ class A2LP(_WithoutSklearn):
         self.n_neighbors = n_neighbors
         self.alpha = alpha
         self.n_rounds = n_rounds
+        self.method = method
+        self.views = views
+        self.quality = quality
         self.metric = metric
         self.gauss_sigma2 = gauss_sigma2
         self.graph_method = graph_method
@@ -250,6 +266,7 @@ class A2LP(_WithoutSklearn):
         self.anchors_ = np.empty((0, X.shape[1]), dtype=np.float32)
         self.anchor_classes_ = self.classes_[:0]
         self.anchor_rounds_ = np.array([], dtype=np.int64)
+        self.votes_ = self.quality_ = None
         self.trace_ = []
         self.n_iter_ = 1
 
@@ -292,6 +309,11 @@ class A2LP(_WithoutSklearn):
         self.anchors_, about = fitted.anchors()
         self.anchor_classes_ = self.classes_[np.array([entry[0] for entry in about], dtype=np.int64)]
         self.anchor_rounds_ = np.array([entry[1] for entry in about], dtype=np.int64)
+        self.quality_ = json.loads(fitted.quality())
+        self.votes_ = None
+        if (votes := fitted.votes()) is not None:
+            self.votes_ = np.zeros(rows, dtype=np.int64)
+            self.votes_[self._targets] = votes
         self.trace_ = json.loads(fitted.rounds())
         self.n_iter_ = max(1, *(entry["solve"]["iterations"] for entry in self.trace_))
         for message in fitted.warnings():

@@ -12,7 +12,8 @@ from .validation import as_features, read_labels
 
 @dataclass
 class LabelResult:
-    """The labels of a target domain. ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches."""
+    """The labels of a target domain. ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches; ``votes``
+    are the views of a consensus that gave the label."""
 
     labels: np.ndarray
     confidence: np.ndarray
@@ -21,6 +22,7 @@ class LabelResult:
     probabilities: np.ndarray
     classes: np.ndarray
     ids: np.ndarray | None = None
+    votes: np.ndarray | None = None
     model: A2LP | None = field(default=None, repr=False)
 
     def to_frame(self):
@@ -28,6 +30,8 @@ class LabelResult:
         import pandas
 
         columns = {"label": self.labels, "confidence": self.confidence, "margin": self.margin, "status": self.status}
+        if self.votes is not None:
+            columns["votes"] = self.votes
         index = None if self.ids is None else pandas.Index(self.ids, name="id")
         return pandas.DataFrame(columns, index=index)
 
@@ -82,5 +86,6 @@ def label(source, source_labels, target, *, ids=None, **settings) -> LabelResult
         probabilities=model.label_distributions_[at],
         classes=model.classes_,
         ids=None if ids is None else np.asarray(ids),
+        votes=None if model.votes_ is None else model.votes_[at],
         model=model,
     )

@@ -14,7 +14,7 @@ use a2lp::{
 };
 use a2lp_data::Picture;
 use a2lp_data::images::{Filter, resize};
-use a2lp_report::record::{Evaluation, Memory, Summary, Timings};
+use a2lp_report::record::{Consensus, Evaluation, Memory, Summary, Timings};
 use a2lp_report::{Chapter, Run, RunRecord, Trace, Watcher};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
@@ -217,6 +217,17 @@ impl Fitted {
         serde_json::to_string(&self.labelling.rounds).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
+    /// How good the labels look, as JSON; null where that was not asked for.
+    fn quality(&self) -> PyResult<String> {
+        serde_json::to_string(&self.labelling.quality).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// Views of a consensus that gave each target item its label; `None` for the other methods.
+    fn votes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let votes = self.labelling.votes()?;
+        Some(PyArray1::from_vec(py, votes.into_iter().map(|votes| votes as i64).collect()))
+    }
+
     /// How neighbours were found, as JSON.
     fn graph(&self) -> PyResult<String> {
         serde_json::to_string(&self.labelling.graph).map_err(|e| PyValueError::new_err(e.to_string()))
@@ -272,6 +283,8 @@ impl Fitted {
             evaluation: score.map(|score| Evaluation { score, rounds: self.scores(truth.as_ref()) }),
             graph: self.labelling.graph.clone(),
             rounds: self.labelling.rounds.clone(),
+            consensus: Consensus::new(&self.labelling, truth.as_ref()),
+            guard: None,
             timings: Timings {
                 neighbours_secs: self.labelling.neighbours_secs,
                 rounds_secs: self.labelling.rounds.iter().map(|r| r.graph_secs + r.solve_secs).sum(),

@@ -1,7 +1,7 @@
 //! Settings from Python: scikit-learn's spelling, the crate's meaning.
 
 use a2lp::{
-    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Parameters, Similarity, Solver,
+    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Parameters, Similarity, Solver,
     SourceNodes, Unreached,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -30,6 +30,9 @@ pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
                 Ok(word) if word == "all" => p.full_graph(),
                 _ => p.neighbours(count(&name, &value)?),
             },
+            "method" => p.method(word(&name, &value, Method::WORDS)?),
+            "views" => p.views(count(&name, &value)?),
+            "quality" => p.quality(value.is_truthy()?),
             "alpha" => p.alpha(number(&name, &value)?),
             "n_rounds" => p.rounds(count(&name, &value)?),
             "metric" => {

@@ -1,8 +1,8 @@
 //! The command line, as the user writes it. What it means is decided in the commands.
 
 use a2lp::{
-    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Neighbours, Parameters, Similarity,
-    Solver, SourceNodes, Unreached,
+    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Parameters,
+    Similarity, Solver, SourceNodes, Unreached,
 };
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -203,7 +203,8 @@ pub(crate) struct TrainArgs {
 /// How to train; shared with `experiment pairs`.
 #[derive(Args, Clone, Default)]
 pub(crate) struct TrainHow {
-    /// Where pseudo-labels come from: own (the learner's: MSTN's argmax, CAN's k-means), lp, a2lp [default: a2lp]
+    /// Where pseudo-labels come from: own (the learner's: MSTN's argmax, CAN's k-means), lp, a2lp,
+    /// consensus [default: a2lp]
     #[arg(long, value_delimiter = ',', help_heading = EVERYDAY)]
     pub(crate) pseudo_labels: Vec<String>,
     /// The network: lenet for small grey images, adapter for features, or resnet18, resnet50, resnet101,
@@ -357,6 +358,20 @@ pub(crate) struct LabelArgs {
     #[arg(long, help_heading = FILES, hide_short_help = true)]
     pub(crate) json: bool,
 
+    /// How labels come to the target: lp (label propagation, once), a2lp (with anchors, the paper's), consensus (two or
+    /// three differently built graphs that vote in every round: two to four times as long, more reliable where the domains are
+    /// far apart) [default: a2lp]
+    #[arg(long, help_heading = EVERYDAY, value_parser = parser(Method::WORDS))]
+    pub(crate) method: Option<Method>,
+    /// Graphs that vote in a consensus: 2 (raw, centred) or 3 (and discriminant) [default: 3]
+    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) views: Option<usize>,
+    /// Take the labels of plain label propagation instead, when their quality score is higher by more than 0.01
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) guard: bool,
+    /// Do not measure the quality of the labels, which takes another graph
+    #[arg(long, conflicts_with = "guard", help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) no_quality: bool,
     /// k, the neighbours of each node, or `all`. Raise it when items stay unreached, lower it for classes with few
     /// items [default: 20]
     #[arg(long, value_name = "K", help_heading = EVERYDAY, value_parser = parse_neighbours)]
@@ -633,6 +648,9 @@ pub(crate) struct ExperimentArgs {
 pub(crate) struct PairsArgs {
     #[command(flatten)]
     pub(crate) common: ExperimentArgs,
+    /// `consensus` adds two and three voting views to the table; lp and a2lp are always in it
+    #[arg(long, conflicts_with = "learners", value_parser = parser(Method::WORDS))]
+    pub(crate) method: Option<Method>,
     /// Train networks: source-only, em, ce, dann, mstn, can, with commas
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) learners: Vec<String>,

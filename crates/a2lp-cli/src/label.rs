@@ -8,10 +8,13 @@ use crate::progress::Onlooker;
 use crate::report::{self, Drawn};
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{Classes, Domain, Domains, Error, Labelling, Labels, Parameters, Plan, Shape};
+use a2lp::{
+    CheckedParameters, Classes, Domain, Domains, Error, GraphMethod, Labelling, Labels, Method,
+    NeighbourGraph, Parameters, Plan, Shape,
+};
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
-use a2lp_report::record::{Evaluation, Input, Inputs, Memory, Summary, Timings, settings};
-use a2lp_report::{Chapter, Run, RunRecord, Watcher};
+use a2lp_report::record::{Consensus, Evaluation, Guard, Input, Inputs, Memory, Summary, Timings, settings};
+use a2lp_report::{Chapter, Run, RunRecord, Trace, Watcher};
 use anyhow::{Context, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,7 +44,7 @@ pub(crate) struct Done {
 /// Does all that was asked for but talk about it. `command` goes into the record.
 pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Done> {
     let started = Instant::now();
-    let parameters = resolve(args).check()?;
+    let mut parameters = resolve(args).check()?;
     let max_unreached = args.max_unreached.unwrap_or(MAX_UNREACHED);
     if !(0.0..=1.0).contains(&max_unreached) {
         bail!("--max-unreached {max_unreached}: a share between 0 and 1 is needed");
@@ -52,7 +55,15 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
         drawn.check()?;
     }
     let opened = open(args)?;
-    let plan = parameters.plan(opened.shape());
+    let mut plan = parameters.plan(opened.shape());
+    // Its graph knows no search for so many rows; who wants the score then, asks for the guard.
+    let costly = matches!(plan.method, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
+    if args.guard || !args.no_quality && !costly {
+        parameters = resolve(args).quality(true).check()?;
+    }
+    if args.guard {
+        plan.peak_bytes += plan.feature_bytes;
+    }
     if args.dry_run {
         let text = if args.json {
             serde_json::to_string_pretty(&plan)? + "\n"
@@ -65,29 +76,30 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
 
     let loaded = opened.load(args)?;
     let read_secs = started.elapsed().as_secs_f64();
-    let evaluator = loaded.truth.map(Evaluator::new);
-    let watcher = Watcher::new(&loaded.domains, &parameters, evaluator.as_ref().map(Evaluator::truth))?;
-    let onlooker = Onlooker::new(evaluator.as_ref(), Some(&watcher));
-    let labelling = match &args.graph {
-        Some(path) => {
-            let graph = read_graph(path)?;
-            a2lp::label_on_graph(loaded.domains, graph, &parameters, &onlooker)
-                .with_context(|| path.display().to_string())?
+    let graph =
+        args.graph.as_deref().map(|path| Ok::<_, anyhow::Error>((path, read_graph(path)?))).transpose()?;
+    let (truth, ids) = (loaded.truth.as_ref(), loaded.ids.as_deref());
+    let spare = args.guard.then(|| loaded.domains.clone());
+    let mut found = Found::of(loaded.domains, &parameters, graph, truth, ids)?;
+    let mut guard = None;
+    if let (Some(domains), Some(quality)) = (spare, found.labelling.quality) {
+        let plain = resolve(args).method(Method::Lp).quality(true).check()?;
+        let lp = Found::of(domains, &plain, None, truth, ids)?;
+        let lp_score = lp.labelling.quality.map_or(0.0, |quality| quality.score);
+        let fell_back = quality.score < lp_score - GUARD_MARGIN;
+        guard = Some(Guard { method: parameters.method(), score: quality.score, lp_score, fell_back });
+        if fell_back {
+            found = lp;
         }
-        None => a2lp::label(loaded.domains, &parameters, &onlooker)?,
-    };
-    let score = evaluator.as_ref().map(|e| e.truth().score(labelling.pseudo_labels.labels())).transpose()?;
-    let round_scores = evaluator.as_ref().map(Evaluator::rounds);
-
-    let mut trace =
-        watcher.trace(&labelling, evaluator.as_ref().map(Evaluator::truth), loaded.ids.as_deref());
+    }
+    let Found { labelling, mut trace, score, round_scores } = found;
     // A finished run is not lost for want of its pictures.
     if let Err(error) = report::add_thumbnails(&mut trace, &args.target) {
         eprintln!("note: no thumbnails for the report: {error:#}");
     }
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
-    let (classes, pseudo) = (&labelling.classes, &labelling.pseudo_labels);
-    write_labels(&args.out, args.force, classes, pseudo, loaded.ids.as_deref(), args.probabilities)?;
+    let (classes, pseudo, votes) = (&labelling.classes, &labelling.pseudo_labels, labelling.votes());
+    write_labels(&args.out, args.force, classes, pseudo, ids, votes.as_deref(), args.probabilities)?;
     let evaluation =
         score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
     let record = RunRecord {
@@ -102,6 +114,8 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
         evaluation,
         graph: labelling.graph.clone(),
         rounds: labelling.rounds.clone(),
+        consensus: Consensus::new(&labelling, truth),
+        guard,
         timings: Timings {
             read_secs,
             neighbours_secs: labelling.neighbours_secs,
@@ -112,19 +126,49 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     };
     write_compact_json(&trace_path(&args.out), args.force, &trace)?;
     write_json(&record_path(&args.out), args.force, &record)?;
+    let told = describe(&record, &labelling);
     let title = report::title(&args.out, record.inputs.as_ref());
     let run = Run { title, record, trace: Some(trace) };
     let drawn = drawn.draw(&mut [Chapter::Run(run)], parameters.threads())?;
 
-    let text = if args.json {
-        serde_json::to_string_pretty(&summary)? + "\n"
-    } else {
-        describe(&summary, &labelling, score.as_ref(), round_scores.as_deref()) + &drawn
-    };
+    let text = if args.json { serde_json::to_string_pretty(&summary)? + "\n" } else { told + &drawn };
     let too_many = summary.unreached as f64 > max_unreached * summary.items as f64;
     let outcome = if summary.converged && !too_many { Outcome::Done } else { Outcome::LookAtIt };
     let warnings = summary.warnings.into_iter().map(|warning| warning.message).collect();
     Ok(Done { outcome, warnings, text, drawn })
+}
+
+/// How much better the quality of plain label propagation must be to be taken instead.
+const GUARD_MARGIN: f64 = 0.01;
+
+/// What a run found, and what there is to see of it.
+struct Found {
+    labelling: Labelling,
+    trace: Trace,
+    score: Option<Score>,
+    round_scores: Option<Vec<RoundScore>>,
+}
+
+impl Found {
+    fn of(
+        domains: Domains,
+        parameters: &CheckedParameters,
+        graph: Option<(&Path, NeighbourGraph)>,
+        truth: Option<&TargetTruth>,
+        ids: Option<&[String]>,
+    ) -> anyhow::Result<Self> {
+        let evaluator = truth.cloned().map(Evaluator::new);
+        let watcher = Watcher::new(&domains, parameters, truth)?;
+        let onlooker = Onlooker::new(evaluator.as_ref(), Some(&watcher));
+        let labelling = match graph {
+            Some((path, graph)) => a2lp::label_on_graph(domains, graph, parameters, &onlooker)
+                .with_context(|| path.display().to_string())?,
+            None => a2lp::label(domains, parameters, &onlooker)?,
+        };
+        let score = truth.map(|truth| truth.score(labelling.pseudo_labels.labels())).transpose()?;
+        let trace = watcher.trace(&labelling, truth, ids);
+        Ok(Found { labelling, trace, score, round_scores: evaluator.as_ref().map(Evaluator::rounds) })
+    }
 }
 
 /// Flags over preset over defaults.
@@ -133,7 +177,19 @@ fn resolve(args: &LabelArgs) -> Parameters {
     macro_rules! set {
         ($($name:ident),*) => { $(if let Some(value) = args.$name { p = p.$name(value); })* };
     }
-    set!(alpha, rounds, min_confidence, graph_method, source_nodes, unreached, threads, solver, tolerance);
+    set!(
+        method,
+        views,
+        alpha,
+        rounds,
+        min_confidence,
+        graph_method,
+        source_nodes,
+        unreached,
+        threads,
+        solver,
+        tolerance
+    );
     set!(anchor_weights, anchor_mode, anchor_space, label_weight, seed);
     match args.neighbours {
         Some(a2lp::Neighbours::Nearest(k)) => p = p.neighbours(k),
@@ -327,12 +383,8 @@ fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> String {
 }
 
 /// The summary for people.
-fn describe(
-    summary: &Summary,
-    labelling: &Labelling,
-    score: Option<&Score>,
-    rounds: Option<&[RoundScore]>,
-) -> String {
+fn describe(record: &RunRecord, labelling: &Labelling) -> String {
+    let summary = &record.summary;
     let mut text = format!(
         "{} target items: {} labelled, {} low-confidence, {} weak, {} unreached; mean confidence {:.3}\n",
         summary.items,
@@ -345,6 +397,34 @@ fn describe(
     if let Some(graph) = &labelling.graph {
         text += &format!("neighbours by {graph}, {:.1} s\n", labelling.neighbours_secs);
     }
+    if let Some(consensus) = &record.consensus {
+        let names: Vec<&str> = consensus.views.iter().map(|view| view.name.as_str()).collect();
+        text += &format!(
+            "views {} agree on {} % of the items; the {} others have fewer than {} votes: check those by hand\n",
+            names.join(", "),
+            percent(consensus.agreement),
+            consensus.disagreements,
+            consensus.views.len()
+        );
+    }
+    if let Some(quality) = &summary.quality {
+        text += &format!(
+            "quality {:.3} (back to the source {:.3}, coherence {:.3}): ranks runs on these features, is no accuracy\n",
+            quality.score, quality.reverse, quality.coherence
+        );
+    }
+    if let Some(guard) = &record.guard {
+        let method = guard.method.as_str();
+        text += &match guard.fell_back {
+            true => format!(
+                "guard: {method} scored {:.3}, lp {:.3}; the labels are those of lp\n",
+                guard.score, guard.lp_score
+            ),
+            false => format!("guard: {method} kept, lp scored {:.3}\n", guard.lp_score),
+        };
+    }
+    let score = record.evaluation.as_ref().map(|evaluation| &evaluation.score);
+    let rounds = record.evaluation.as_ref().map(|evaluation| evaluation.rounds.as_slice());
     if let Some(score) = score {
         text += &format!(
             "accuracy {} %, mean over classes {} %\n\n",
@@ -366,6 +446,7 @@ fn describe(
             .collect();
         text += &render(&["class", "items", "predicted", "correct %"], &rows);
     }
+    let views = record.consensus.as_ref().map_or(&[][..], |consensus| &consensus.views);
     let score_of = |round: usize| rounds.and_then(|rounds| rounds.get(round));
     let rows: Vec<Vec<String>> = labelling
         .rounds
@@ -379,6 +460,7 @@ fn describe(
                 format!("{:.3}", round.mean_confidence),
                 round.solve.iterations.to_string(),
             ];
+            row.extend(round.agreement.map(percent));
             if let Some(score) = score_of(at) {
                 row.extend([
                     percent(score.accuracy),
@@ -387,13 +469,21 @@ fn describe(
                     format!("{:.2}", score.same_class_regulariser),
                     format!("{:.2}", score.other_class_regulariser),
                 ]);
+                row.extend(
+                    views
+                        .iter()
+                        .flat_map(|view| view.accuracy_by_round.as_ref()?.get(at))
+                        .map(|&a| percent(a)),
+                );
             }
             row
         })
         .collect();
     let mut header = vec!["round", "anchors", "changed", "confidence", "iterations"];
+    header.extend(record.consensus.as_ref().map(|_| "agreed %"));
     if rounds.is_some() {
         header.extend(["accuracy", "class mean", "PoW %", "R same", "R other"]);
+        header.extend(views.iter().map(|view| view.name.as_str()));
     }
     text += "\n";
     text += &render(&header, &rows);

@@ -32,13 +32,14 @@ pub(crate) fn write_compact_json(
     })
 }
 
-/// One row per target item.
+/// One row per target item. `votes` are the views of a consensus that gave the item its label.
 pub(crate) fn write_labels(
     path: &Path,
     force: bool,
     classes: &Classes,
     pseudo: &PseudoLabels,
     ids: Option<&[String]>,
+    votes: Option<&[usize]>,
     probabilities: bool,
 ) -> Result<(), DataError> {
     write_atomically(path, force, |file| {
@@ -46,6 +47,7 @@ pub(crate) fn write_labels(
         let mut header = vec!["row".to_string()];
         header.extend(ids.map(|_| "id".to_string()));
         header.extend(["label", "confidence", "margin", "status"].map(String::from));
+        header.extend(votes.map(|_| "votes".to_string()));
         if probabilities {
             header.extend(classes.names().iter().map(|name| format!("p_{name}")));
         }
@@ -61,6 +63,9 @@ pub(crate) fn write_labels(
             record.push_field(&format!("{:.6}", pseudo.confidence()[item]));
             record.push_field(&format!("{:.6}", pseudo.margin()[item]));
             record.push_field(pseudo.status()[item].as_str());
+            if let Some(votes) = votes {
+                record.push_field(&votes[item].to_string());
+            }
             if probabilities {
                 pseudo.probabilities(item).iter().for_each(|p| record.push_field(&format!("{p:.8}")));
             }

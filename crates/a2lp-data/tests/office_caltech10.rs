@@ -4,7 +4,7 @@ mod shared_data;
 
 use a2lp::evaluation::{Evaluator, TargetTruth};
 use a2lp::{
-    AnchorSpace, AnchorWeights, ClassId, Classes, Domains, Labelling, Labels, Parameters, Solver,
+    AnchorSpace, AnchorWeights, ClassId, Classes, Domains, Labelling, Labels, Method, Parameters, Solver,
     SourceNodes, label,
 };
 use a2lp_data::{FeatureFile, read_labels};
@@ -117,5 +117,39 @@ fn the_other_variants_agree_with_the_reference() {
         for solver in [Solver::Cg, Solver::Dense] {
             compare(&shared, name, solver);
         }
+    }
+}
+
+/// The same for the consensus; returns its average accuracy over the pairs.
+fn compare_consensus(shared: &Path, views: usize, field: &str) -> f64 {
+    let text = std::fs::read_to_string(shared.join("reference/office_caltech10_consensus.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let pairs = reference["pairs"].as_object().unwrap();
+    assert_eq!(pairs.len(), 12);
+    let mut average = 0.0;
+    for (name, fields) in pairs {
+        let (source, target) = name.split_once("->").unwrap();
+        let Pair { domains, truth } = load(&shared.join("data/office_caltech10"), source, target);
+        let rows = domains.target_rows();
+        let parameters = Parameters::new().method(Method::Consensus).views(views).check().unwrap();
+        let labelling = label(domains, &parameters, &()).unwrap();
+        let labels = labelling.pseudo_labels.labels();
+        let accuracy = 100.0 * truth.score(labels).unwrap().accuracy;
+        let want = fields[field]["accuracy"].as_f64().unwrap();
+        let slack = 0.5f64.max(200.0 / rows as f64) + 1e-3;
+        let differ = differing(labels, &fields[field]["labels"]);
+        assert!((accuracy - want).abs() <= slack, "{name}, {field}: {accuracy:.3} against {want:.3}");
+        assert!(differ * 100 <= rows, "{name}, {field}: {differ} of {rows} rows differ");
+        average += accuracy / 12.0;
+    }
+    average
+}
+
+#[test]
+fn the_consensus_agrees_with_the_reference_and_its_averages() {
+    let Some(shared) = shared_data::find("office_caltech10-consensus") else { return };
+    for (views, field, want) in [(2, "two_views", 97.05), (3, "three_views", 97.11)] {
+        let average = compare_consensus(&shared, views, field);
+        assert!((average - want).abs() <= 0.1, "{field} averages {average:.3}");
     }
 }

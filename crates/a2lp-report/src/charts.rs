@@ -177,11 +177,25 @@ fn accuracy_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
         both.truncate(1);
         both[0].name = "accuracy, also on average over the classes".into();
     }
+    let mut caption =
+        "Round 1 is plain label propagation; every later round has the anchors of the earlier ones.";
+    if let Some(consensus) = &run.record.consensus {
+        caption =
+            "The vote, and each view on its own before it; from round 2 on all have anchors of the vote.";
+        both.truncate(1);
+        both[0].name = "the vote".into();
+        for view in &consensus.views {
+            let accuracies = view.accuracy_by_round.iter().flatten();
+            both.push(Line {
+                name: format!("{} view", view.name.as_str()),
+                points: rounds.iter().zip(accuracies).map(|(round, &a)| (round.round as f64, a)).collect(),
+            });
+        }
+    }
     Some(Figure {
         name: "accuracy",
         title: "Accuracy round by round",
-        caption: "Round 1 is plain label propagation; every later round has the anchors of the earlier ones."
-            .into(),
+        caption: caption.into(),
         svg: lines(ink, &both, "round", None, percent),
     })
 }
@@ -195,10 +209,15 @@ fn changes_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
     let changed: Vec<(f64, f64)> =
         rounds.iter().skip(1).map(|r| (r.round as f64, r.changed as f64 / items)).collect();
     let confidence = rounds.iter().map(|r| (r.round as f64, r.mean_confidence)).collect();
-    let both = [
+    let mut both = vec![
         Line { name: "mean confidence".into(), points: confidence },
         Line { name: "items whose label changed".into(), points: changed },
     ];
+    let agreement: Vec<(f64, f64)> =
+        rounds.iter().filter_map(|r| Some((r.round as f64, r.agreement?))).collect();
+    if !agreement.is_empty() {
+        both.insert(1, Line { name: "items on which all views agree".into(), points: agreement });
+    }
     Some(Figure {
         name: "rounds",
         title: "Settling down",

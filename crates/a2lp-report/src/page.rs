@@ -151,7 +151,13 @@ fn run_section(run: &Run, at: usize, points: usize, items: usize) -> String {
         html += &group("Classes", &some(&["classes", "confusion"]));
         let graph = graph_words(run).map_or(String::new(), |words| format!("<p>{}</p>", escape(&words)));
         html += &group("The graph", &(graph + &some(&["degrees", "pow", "affinity"])));
-        html += &items_html(at, least_certain.len(), record.summary.items, !map.truth.is_empty());
+        html += &items_html(
+            at,
+            least_certain.len(),
+            record.summary.items,
+            !map.truth.is_empty(),
+            record.consensus.is_some(),
+        );
         let data = PageData {
             classes: &trace.classes,
             known: trace.source_counts.len(),
@@ -213,14 +219,15 @@ fn map_html(at: usize, caption: &str, frames: usize, truth: bool) -> String {
     )
 }
 
-fn items_html(at: usize, shown: usize, all: usize, truth: bool) -> String {
+fn items_html(at: usize, shown: usize, all: usize, truth: bool, consensus: bool) -> String {
     if shown == 0 {
         return String::new();
     }
+    let first = if consensus { "those on which the views disagree first" } else { "the worst first" };
     let which = if shown < all {
-        format!("The {} least certain of {} items, the worst first.", count(shown), count(all))
+        format!("The {} least certain of {} items, {first}.", count(shown), count(all))
     } else {
-        format!("All {} items, the least certain first.", count(all))
+        format!("All {} items, {first}.", count(all))
     };
     let truth = if truth {
         "<label>show <select class=\"right\" aria-label=\"right or wrong\"><option value=\"\">all</option><option value=\"wrong\">wrong only</option><option value=\"right\">right only</option></select></label>"

@@ -1,7 +1,10 @@
 //! The run record: what was run, on what, what came of it. Enough to run it again and to compare.
 
-use a2lp::evaluation::{RoundScore, Score};
-use a2lp::{CheckedParameters, GraphReport, Labelling, Round, Solver, Status, Warning};
+use a2lp::evaluation::{RoundScore, Score, TargetTruth};
+use a2lp::{
+    CheckedParameters, ClassId, GraphReport, Labelling, Method, Quality, Round, Solver, Status, ViewName,
+    Warning,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -28,10 +31,76 @@ pub struct RunRecord {
     pub graph: Option<GraphReport>,
     /// Round by round.
     pub rounds: Vec<Round>,
+    /// What each view of a consensus made of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consensus: Option<Consensus>,
+    /// Whether the labels were kept, where plain label propagation was to stand in for worse ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guard>,
     /// Where the time went.
     pub timings: Timings,
     /// Where the memory went.
     pub memory: Memory,
+}
+
+/// The views of a consensus.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Consensus {
+    /// Each of them.
+    pub views: Vec<ViewRecord>,
+    /// Share of the items on which all agree after the last round.
+    pub agreement: f64,
+    /// Items on which they do not.
+    pub disagreements: usize,
+    /// Rows of those items, at most 1,000; the labels file has the votes of all.
+    pub disagreement_rows: Vec<usize>,
+}
+
+/// One view of a consensus.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ViewRecord {
+    /// Which.
+    pub name: ViewName,
+    /// Its own accuracy after every round, where the truth is known.
+    pub accuracy_by_round: Option<Vec<f64>>,
+}
+
+/// Most rows of disagreements that a record lists.
+const MAX_DISAGREEMENTS: usize = 1000;
+
+impl Consensus {
+    /// What the views made of it; `None` when there was but one.
+    pub fn new(labelling: &Labelling, truth: Option<&TargetTruth>) -> Option<Self> {
+        let agreement = labelling.rounds.last()?.agreement?;
+        let accuracy = |labels: &Vec<Option<ClassId>>| {
+            truth.and_then(|truth| truth.score(labels).ok()).map(|score| score.accuracy)
+        };
+        let views = labelling
+            .views
+            .iter()
+            .map(|view| ViewRecord {
+                name: view.name,
+                accuracy_by_round: view.labels_by_round.iter().map(accuracy).collect(),
+            })
+            .collect();
+        let mut disagreement_rows = labelling.disagreements();
+        let disagreements = disagreement_rows.len();
+        disagreement_rows.truncate(MAX_DISAGREEMENTS);
+        Some(Consensus { views, agreement, disagreements, disagreement_rows })
+    }
+}
+
+/// Labels beside those of plain label propagation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Guard {
+    /// The method asked for.
+    pub method: Method,
+    /// The quality score of its labels.
+    pub score: f64,
+    /// The quality score of plain label propagation.
+    pub lp_score: f64,
+    /// The labels are those of plain label propagation.
+    pub fell_back: bool,
 }
 
 /// Bytes.
@@ -116,6 +185,9 @@ pub struct Summary {
     pub accuracy: Option<f64>,
     /// Mean of the classes' shares.
     pub mean_class_accuracy: Option<f64>,
+    /// How consistent the labels look, where that was measured. No estimate of the accuracy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<Quality>,
     /// What to look at.
     pub warnings: Vec<WarningLine>,
 }
@@ -171,6 +243,7 @@ impl Summary {
             class_counts: labelling.classes.names().iter().cloned().zip(counts).collect(),
             accuracy: score.map(|s| s.accuracy),
             mean_class_accuracy: score.map(|s| s.mean_class_accuracy),
+            quality: labelling.quality,
             warnings: labelling
                 .warnings()
                 .into_iter()

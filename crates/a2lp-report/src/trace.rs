@@ -254,6 +254,9 @@ pub struct Item {
     pub confidence: f32,
     /// What can be said of it.
     pub status: Status,
+    /// What each view of a consensus calls it, where they do not agree.
+    #[serde(default)]
+    pub views: Option<String>,
     /// Its true class, if known.
     pub truth: Option<String>,
     /// A small PNG or JPEG in base64, if there is a picture of it.

@@ -311,10 +311,14 @@ fn truth_trace(truth: &TargetTruth, labelling: &Labelling) -> TruthTrace {
 
 fn least_certain(labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option<&[String]>) -> Vec<Item> {
     let pseudo = &labelling.pseudo_labels;
+    let opinions: Vec<_> =
+        labelling.views.iter().filter_map(|view| Some((view.name, view.labels_by_round.last()?))).collect();
+    let agreed = |item: usize| opinions.iter().all(|(_, labels)| labels[item] == opinions[0].1[item]);
     let rank = |item: usize| match pseudo.status()[item] {
         Status::Unreached => 0,
         Status::Weak => 1,
-        Status::LowConfidence | Status::Labelled => 2,
+        // What views of a consensus do not agree on comes before what they are unsure of together.
+        Status::LowConfidence | Status::Labelled => 2 + usize::from(agreed(item)),
     };
     let mut order: Vec<usize> = (0..pseudo.len()).collect();
     let compare = |&a: &usize, &b: &usize| {
@@ -344,6 +348,13 @@ fn least_certain(labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option
                 second_probability: second.map_or(0.0, |class| p[class]),
                 confidence: pseudo.confidence()[row],
                 status: pseudo.status()[row],
+                views: (!agreed(row)).then(|| {
+                    let said = opinions.iter().map(|(view, labels)| {
+                        let label = labels[row].map_or("nothing".to_string(), |class| name(class as usize));
+                        format!("{}: {label}", view.as_str())
+                    });
+                    said.collect::<Vec<_>>().join(", ")
+                }),
                 truth: truth.map(|truth| truth.names()[truth.ids()[row] as usize].clone()),
                 thumbnail: None,
             }

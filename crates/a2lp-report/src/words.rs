@@ -25,9 +25,40 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
             } else {
                 "the anchors changed nothing in sum".into()
             };
-            text += &format!(" Plain label propagation had {}; {word}.", percent(first.accuracy));
+            let before = match run.record.consensus {
+                Some(_) => "Without anchors the vote had",
+                None => "Plain label propagation had",
+            };
+            text += &format!(" {before} {}; {word}.", percent(first.accuracy));
         }
         sentences.push(text);
+    }
+    if let Some(consensus) = &run.record.consensus {
+        sentences.push(format!(
+            "{} views voted; they agree on {} of the items, and {} are worth a look.",
+            consensus.views.len(),
+            percent(consensus.agreement),
+            several(consensus.disagreements, "item")
+        ));
+    }
+    if let Some(quality) = &summary.quality {
+        sentences.push(format!(
+            "The quality score of the labels is {:.2}: {} of the source gets its own label back from them, and coherence among neighbours is {:.2}. It ranks runs on the same features; it is no estimate of the accuracy.",
+            quality.score, percent(quality.reverse), quality.coherence
+        ));
+    }
+    if let Some(guard) = &run.record.guard {
+        let kept = if guard.fell_back {
+            "so the labels are those of plain label propagation"
+        } else {
+            "so they were kept"
+        };
+        sentences.push(format!(
+            "The labels of {} scored {:.3} in quality, those of plain label propagation {:.3}, {kept}.",
+            guard.method.as_str(),
+            guard.score,
+            guard.lp_score
+        ));
     }
     if let Some(trace) = &run.trace {
         let bins = &trace.confidence;
@@ -46,7 +77,7 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
         ));
         if summary.rounds > 1 && trace.overturned > 0 {
             sentences.push(format!(
-                "Compared with plain label propagation, the anchors changed the label of {} ({}).",
+                "Compared with the first round, which has none, the anchors changed the label of {} ({}).",
                 several(trace.overturned, "item"),
                 share(trace.overturned, summary.items)
             ));

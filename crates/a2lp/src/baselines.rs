@@ -5,7 +5,7 @@ use crate::kernels::{PackedRows, ScoreTile};
 use crate::labels::ClassId;
 use crate::neighbours::Ranked;
 use crate::parameters::Similarity;
-use crate::rounds::class_centres;
+use crate::view::class_centres;
 use rayon::prelude::*;
 
 /// The label of the most similar source row by cosine; `None` for a row similar to none.

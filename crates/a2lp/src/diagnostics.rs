@@ -2,6 +2,7 @@
 
 use crate::neighbours::GraphReport;
 use crate::pseudo_labels::Status;
+use crate::quality::LOW;
 use crate::rounds::Labelling;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -58,6 +59,11 @@ pub enum Warning {
     MissedNeighbours {
         /// Share that was found, on a sample of rows.
         recall: f64,
+    },
+    /// The labels look inconsistent, whatever they are.
+    LowQuality {
+        /// Their score.
+        score: f64,
     },
     /// Labels were still changing in the last round.
     Unsettled {
@@ -123,6 +129,10 @@ impl fmt::Display for Warning {
                 "the search found only {:.1} % of the nearest neighbours on a sample of rows; the exact search finds all",
                 100.0 * recall
             ),
+            Warning::LowQuality { score } => write!(
+                f,
+                "the labels' quality score is {score:.2}, below {LOW}: many of them are probably wrong; check some by hand, try the consensus, or other features"
+            ),
             Warning::Unsettled { items, of } => write!(
                 f,
                 "{items} of {of} labels ({:.1} %) still changed in the last round; more rounds may settle them",
@@ -175,6 +185,9 @@ impl Labelling {
                 let class = self.classes.names()[class].clone();
                 warnings.push(Warning::Dominant { class, share, source_share });
             }
+        }
+        if let Some(quality) = self.quality.filter(|quality| quality.score < LOW) {
+            warnings.push(Warning::LowQuality { score: quality.score });
         }
         if let (Some(first), Some(last)) = (self.labels_by_round.first(), self.labels_by_round.last()) {
             let items = first.iter().zip(last).filter(|(a, b)| a != b).count();

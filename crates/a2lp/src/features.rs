@@ -92,6 +92,37 @@ impl FeatureMatrix {
         self.values.par_chunks_exact_mut(self.columns).with_min_len(64).map(normalise).collect()
     }
 
+    /// Values that are known to fill the shape.
+    pub(crate) fn from_parts(rows: usize, columns: usize, values: Vec<f32>) -> Self {
+        debug_assert_eq!(rows * columns, values.len());
+        FeatureMatrix { values, rows, columns }
+    }
+
+    /// Takes the mean of these rows off each of them.
+    pub(crate) fn subtract_mean(&mut self, range: std::ops::Range<usize>) {
+        let (columns, count) = (self.columns.max(1), range.len());
+        // Blocks are summed in order, so that the number of threads does not show.
+        let blocks: Vec<Vec<f64>> = self
+            .block(range.clone())
+            .par_chunks(ROWS_PER_TASK * columns)
+            .map(|block| {
+                let mut sum = vec![0f64; columns];
+                for row in block.chunks_exact(columns) {
+                    sum.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
+                }
+                sum
+            })
+            .collect();
+        let mut mean = vec![0f64; columns];
+        for block in blocks {
+            mean.iter_mut().zip(block).for_each(|(mean, sum)| *mean += sum / count as f64);
+        }
+        let rows = &mut self.values[range.start * columns..range.end * columns];
+        rows.par_chunks_exact_mut(columns).with_min_len(64).for_each(|row| {
+            row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = (f64::from(*value) - mean) as f32);
+        });
+    }
+
     /// No value below zero?
     pub(crate) fn is_non_negative(&self) -> bool {
         self.values.par_chunks(1 << 14).all(|block| block.iter().fold(true, |all, &v| all & (v >= 0.0)))

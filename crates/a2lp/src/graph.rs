@@ -4,7 +4,7 @@ use crate::affinity::symmetrise;
 use crate::diagnostics::{Warning, missed_neighbours};
 use crate::error::{Domain, Error};
 use crate::features::FeatureMatrix;
-use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours};
+use crate::neighbours::{GraphReport, NeighbourLists, Ranked, Wanted, find_neighbours};
 use crate::observer::Observer;
 use crate::parameters::{CheckedParameters, Similarity};
 use std::time::Instant;
@@ -155,8 +155,14 @@ pub fn neighbour_graph(
             features.normalise_rows();
         }
         let k = parameters.others().unwrap_or(usize::MAX).min(features.rows() - 1);
-        let (lists, report) =
-            find_neighbours(&features, k, similarity, parameters.graph_method, parameters.seed, observer)?;
+        let (lists, report) = find_neighbours(
+            &features,
+            Wanted::Nearest(k),
+            similarity,
+            parameters.graph_method,
+            parameters.seed,
+            observer,
+        )?;
         let secs = started.elapsed().as_secs_f64();
 
         let mut graph = NeighbourGraph { starts: vec![0], columns: Vec::new(), weights: Vec::new() };

@@ -31,6 +31,7 @@ mod affinity;
 mod anchors;
 pub mod baselines;
 mod diagnostics;
+mod discriminant;
 mod error;
 pub mod evaluation;
 mod features;
@@ -44,7 +45,9 @@ mod parameters;
 mod plan;
 mod propagation;
 mod pseudo_labels;
+mod quality;
 mod rounds;
+mod view;
 
 pub use affinity::Affinity;
 pub use anchors::Anchor;
@@ -57,10 +60,12 @@ pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{
-    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Neighbours,
+    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Method, Neighbours,
     Parameters, Similarity, Solver, SourceNodes, Unreached,
 };
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
-pub use rounds::{Labelling, Round, fit, label, label_assuming, label_on_graph};
+pub use quality::Quality;
+pub use rounds::{Labelling, Opinion, Round, fit, label, label_assuming, label_on_graph};
+pub use view::ViewName;

@@ -19,6 +19,25 @@ pub enum Similarity {
     Dot3,
 }
 
+/// How labels come to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Label propagation, once.
+    Lp,
+    /// Label propagation with augmented anchors: the paper's.
+    A2lp,
+    /// Two or three differently built graphs that vote in every round.
+    Consensus,
+}
+
+impl Method {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
+    }
+}
+
 /// How many neighbours each node has (k).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
@@ -78,6 +97,7 @@ macro_rules! words {
 }
 
 words! {
+    Method { "lp" => Lp, "a2lp" => A2lp, "consensus" => Consensus }
     GraphMethod {
         "auto" => Auto, "exact" => Exact, "screened" => Screened, "pruned" => Pruned, "nndescent" => Nndescent
     }
@@ -170,6 +190,8 @@ pub enum Unreached {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameters {
+    pub(crate) method: Method,
+    pub(crate) views: usize,
     pub(crate) neighbours: Neighbours,
     pub(crate) alpha: f64,
     pub(crate) rounds: usize,
@@ -188,6 +210,9 @@ pub struct Parameters {
     pub(crate) label_weight: LabelWeight,
     pub(crate) stop_when_stable: bool,
     pub(crate) seed: u64,
+    /// Only looked at, so it is no part of the settings that make a result.
+    #[serde(skip)]
+    pub(crate) quality: bool,
     /// Same answer for any number, so it is no part of the settings that make a result.
     #[serde(skip)]
     pub(crate) threads: usize,
@@ -196,6 +221,8 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Parameters {
+            method: Method::A2lp,
+            views: 3,
             neighbours: Neighbours::Nearest(20),
             alpha: 0.5,
             rounds: 10,
@@ -214,6 +241,7 @@ impl Default for Parameters {
             label_weight: LabelWeight::None,
             stop_when_stable: false,
             seed: 0,
+            quality: false,
             threads: 0,
         }
     }
@@ -248,6 +276,12 @@ impl Parameters {
     }
 
     setters! {
+        /// How labels come to the target (A²LP); plain label propagation has one round, whatever `rounds` says.
+        method: Method,
+        /// Graphs that vote in a consensus, 2 or 3 (3).
+        views: usize,
+        /// Also measure the [`Quality`](crate::Quality) of the labels, which takes another graph (no).
+        quality: bool,
         /// α, how far labels travel (0.5); between 0 and 1, or above 1 with the dense solver.
         alpha: f64,
         /// N, propagations with N − 1 sets of anchors between them (10); 1 is plain label propagation.
@@ -287,7 +321,10 @@ impl Parameters {
     }
 
     /// Makes sure that every value is in range.
-    pub fn check(self) -> Result<CheckedParameters, Error> {
+    pub fn check(mut self) -> Result<CheckedParameters, Error> {
+        if self.method == Method::Lp {
+            self.rounds = self.rounds.min(1);
+        }
         let wrong = |name, value: String, rule| Err(Error::Parameter { name, value, rule });
         if let Neighbours::Nearest(k) = self.neighbours {
             let least = 1 + usize::from(self.k_includes_self);
@@ -327,6 +364,28 @@ impl Parameters {
             && !(sigma2.is_finite() && sigma2 > 0.0)
         {
             return wrong("gauss-sigma2", sigma2.to_string(), "above 0");
+        }
+        if !(2..=3).contains(&self.views) {
+            return wrong("views", self.views.to_string(), "2 or 3");
+        }
+        if self.method == Method::Consensus {
+            let plain = Parameters::new();
+            let rule = "the consensus builds its own graphs and anchors, from the cosine of all source rows";
+            if self.similarity != plain.similarity {
+                return wrong("similarity", format!("{:?}", self.similarity).to_lowercase(), rule);
+            }
+            if self.source_nodes != plain.source_nodes {
+                return wrong("source-nodes", "centres".into(), rule);
+            }
+            if self.neighbours == Neighbours::All {
+                return wrong("neighbours", "all".into(), rule);
+            }
+            if self.anchor_mode != plain.anchor_mode {
+                return wrong("anchor-mode", "replace".into(), rule);
+            }
+            if self.anchor_space != plain.anchor_space {
+                return wrong("anchor-space", "raw".into(), rule);
+            }
         }
         Ok(CheckedParameters(self))
     }
@@ -376,6 +435,11 @@ impl CheckedParameters {
     /// Items below this confidence are marked as such.
     pub fn min_confidence(&self) -> f32 {
         self.0.min_confidence
+    }
+
+    /// How labels come to the target.
+    pub fn method(&self) -> Method {
+        self.0.method
     }
 
     /// Most rounds that are run.

@@ -102,6 +102,79 @@ impl PseudoLabels {
         }
     }
 
+    /// What views of the same items make of them together: the mean of their probabilities. An item is as well off as in
+    /// the view that knows it best.
+    pub(crate) fn vote(views: &[PseudoLabels], candidates: &[bool]) -> Self {
+        let (items, classes) = (views[0].len(), candidates.len());
+        let k = candidates.iter().filter(|&&c| c).count();
+        let mut vote = views[0].clone();
+        for item in 0..items {
+            for class in 0..classes {
+                let at = item * classes + class;
+                let sum: f64 = views.iter().map(|view| f64::from(view.probabilities[at])).sum();
+                vote.probabilities[at] = (sum / views.len() as f64) as f32;
+            }
+            vote.status[item] = match () {
+                () if views.iter().any(|view| view.status[item] == Status::Labelled) => Status::Labelled,
+                () if views.iter().any(|view| view.status[item] == Status::Weak) => Status::Weak,
+                () => Status::Unreached,
+            };
+            vote.conclude(item, candidates, k);
+        }
+        vote
+    }
+
+    /// Corrects for classes that came out larger or smaller than in the source: pᵢⱼ ← pᵢⱼ·(πⱼ / mean_i pᵢⱼ)^½, rows scaled
+    /// to sum 1 again. `shares` are the classes' shares of the source, π.
+    pub(crate) fn correct_class_sizes(&mut self, shares: &[f64]) {
+        let classes = shares.len();
+        let mut means = vec![0f64; classes];
+        for row in self.probabilities.chunks_exact(classes.max(1)) {
+            means.iter_mut().zip(row).for_each(|(mean, &p)| *mean += f64::from(p) / self.labels.len() as f64);
+        }
+        let factors: Vec<f64> = shares
+            .iter()
+            .zip(&means)
+            .map(|(share, &mean)| if mean > 0.0 { (share / mean).sqrt() } else { 0.0 })
+            .collect();
+        let candidates: Vec<bool> = shares.iter().map(|&share| share > 0.0).collect();
+        let k = candidates.iter().filter(|&&c| c).count();
+        for item in 0..self.len() {
+            let row = &mut self.probabilities[item * classes..][..classes];
+            let scaled: Vec<f64> = row.iter().zip(&factors).map(|(&p, f)| f64::from(p) * f).collect();
+            let sum: f64 = scaled.iter().sum();
+            if sum > 0.0 {
+                row.iter_mut().zip(scaled).for_each(|(p, scaled)| *p = (scaled / sum) as f32);
+            }
+            self.conclude(item, &candidates, k);
+        }
+    }
+
+    /// Label, confidence and margin of an item from its probabilities and its status.
+    fn conclude(&mut self, item: usize, candidates: &[bool], k: usize) {
+        let classes = candidates.len();
+        let p = &self.probabilities[item * classes..][..classes];
+        let trusted = self.status[item] == Status::Labelled;
+        self.confidence[item] = if trusted { entropy_weight(p, k) } else { 0.0 };
+        self.margin[item] = if trusted { margin(p) } else { 0.0 };
+        let reached = self.status[item] != Status::Unreached;
+        self.labels[item] = best_class(p, candidates).filter(|_| reached);
+    }
+
+    /// Share of the items that all views give the same label.
+    pub(crate) fn agreement(views: &[PseudoLabels]) -> f64 {
+        let items = views[0].len();
+        let same = |item: &usize| views.iter().all(|view| view.labels[*item] == views[0].labels[*item]);
+        (0..items).filter(same).count() as f64 / items.max(1) as f64
+    }
+
+    /// Puts the probabilities and labels of `others` in place of those from `first` on.
+    pub(crate) fn replace(&mut self, first: usize, others: &PseudoLabels) {
+        self.labels[first..][..others.len()].copy_from_slice(&others.labels);
+        self.probabilities[first * self.classes..][..others.probabilities.len()]
+            .copy_from_slice(&others.probabilities);
+    }
+
     /// Marks labelled items below `least` as [`Status::LowConfidence`].
     pub(crate) fn mark_low_confidence(&mut self, least: f32) {
         for (status, &confidence) in self.status.iter_mut().zip(&self.confidence) {
@@ -120,6 +193,11 @@ impl PseudoLabels {
     /// Puts other labels in place; status and confidence stay.
     pub(crate) fn assume(&mut self, labels: &[Option<ClassId>]) {
         self.labels.copy_from_slice(labels);
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
     }
 
     /// Number of target items.

@@ -1,20 +1,21 @@
 //! The method itself (Algorithm 1, lines 2 to 10): propagate, place anchors, add them to the graph, repeat.
 
-use crate::affinity::{Affinity, full_graph, symmetrise};
-use crate::anchors::{Anchor, Averaging, place_anchors, weighted_mean};
+use crate::affinity::Affinity;
+use crate::anchors::Anchor;
 use crate::error::{Domain, Error};
 use crate::features::{Domains, FeatureMatrix};
 use crate::graph::NeighbourGraph;
 use crate::labels::{ClassId, Classes};
 use crate::model::Model;
-use crate::neighbours::{GraphReport, NeighbourLists, Ranked, find_neighbours, insert_nodes};
+use crate::neighbours::{GraphReport, NeighbourLists};
 use crate::observer::{FinishedRound, Observer, Stage, tell};
-use crate::parameters::{
-    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes, Unreached,
-};
+use crate::parameters::{CheckedParameters, Method, Similarity, SourceNodes, Unreached};
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
+use crate::quality::{Quality, quality_graph};
+use crate::view::{View, ViewName};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// The figures of one round.
@@ -36,7 +37,10 @@ pub struct Round {
     pub mean_confidence: f64,
     /// Target items per predicted class.
     pub class_counts: Vec<usize>,
-    /// How the solve went.
+    /// Share of the target items that all views give the same label; only where several vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<f64>,
+    /// How the solve went; with several views the worst of them, iterations added up.
     pub solve: Solve,
     /// Seconds spent adding anchors and forming the matrix.
     pub graph_secs: f64,
@@ -44,9 +48,20 @@ pub struct Round {
     pub solve_secs: f64,
 }
 
+/// What one view of a consensus made of the target.
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    /// The view.
+    pub name: ViewName,
+    /// Its own labels in every round, before the vote.
+    pub labels_by_round: Vec<Vec<Option<ClassId>>>,
+}
+
 /// All that a run found out.
 #[derive(Clone, Debug)]
 pub struct Labelling {
+    /// How labels came to the target.
+    pub method: Method,
     /// The class list.
     pub classes: Classes,
     /// Source rows per class.
@@ -59,7 +74,11 @@ pub struct Labelling {
     pub rounds: Vec<Round>,
     /// Labels after each round; the first are those of plain label propagation.
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
-    /// How neighbours were found; `None` for the full graph and for one that was brought along.
+    /// What each view of a consensus made of it; empty for the other methods.
+    pub views: Vec<Opinion>,
+    /// How good the labels look, where that was asked for and could be told.
+    pub quality: Option<Quality>,
+    /// How neighbours were found (with several views, in the worst of them); `None` for the full graph and for one that was brought along.
     pub graph: Option<GraphReport>,
     /// Seconds spent finding neighbours.
     pub neighbours_secs: f64,
@@ -69,6 +88,22 @@ impl Labelling {
     /// Did the solver reach its tolerance in every round?
     pub fn converged(&self) -> bool {
         self.rounds.iter().all(|r| r.solve.converged)
+    }
+
+    /// How many views of a consensus gave each target item its label; `None` where nothing was voted on.
+    pub fn votes(&self) -> Option<Vec<usize>> {
+        let last: Vec<_> = self.views.iter().filter_map(|view| view.labels_by_round.last()).collect();
+        let votes = |(item, label): (usize, &Option<ClassId>)| {
+            last.iter().filter(|labels| labels[item] == *label).count()
+        };
+        (!last.is_empty()).then(|| self.pseudo_labels.labels().iter().enumerate().map(votes).collect())
+    }
+
+    /// Target items to which the views of a consensus gave different labels in the last round.
+    pub fn disagreements(&self) -> Vec<usize> {
+        let last: Vec<_> = self.views.iter().filter_map(|view| view.labels_by_round.last()).collect();
+        let Some((first, others)) = last.split_first() else { return Vec::new() };
+        (0..first.len()).filter(|&item| others.iter().any(|labels| labels[item] != first[item])).collect()
     }
 }
 
@@ -94,7 +129,9 @@ pub fn label(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
-    parameters.pool()?.install(|| Ok(run(domains, None, None, parameters, observer)?.labelling))
+    parameters
+        .pool()?
+        .install(|| finish(run(domains, None, None, parameters, observer)?, parameters, observer))
 }
 
 /// Labels the target, over a graph that was brought along if there is one, and keeps what is needed to label points
@@ -109,12 +146,21 @@ pub fn fit(
         check_graph_use(parameters)?;
     }
     parameters.pool()?.install(|| {
-        let Finished { labelling, view, soft } = run(domains, graph, None, parameters, observer)?;
+        let mut run = run(domains, graph, None, parameters, observer)?;
+        let needed = parameters.quality && run.quality_graph.is_none();
+        run.measure(
+            if needed { run.view.base.clone() } else { FeatureMatrix::default() },
+            parameters,
+            observer,
+        )?;
+        let Finished { labelling, view, soft, .. } = run;
         let candidates: Vec<bool> = labelling.source_counts.iter().map(|&n| n > 0).collect();
-        let reached = view.affinity(parameters)?.reached(&view.labels);
-        let read = PseudoLabels::read(&soft, 0, view.labels.len(), &reached, &candidates);
-        let first_target = view.first_target;
-        let model = Model::new(view.base, view.anchors, first_target, read, candidates);
+        let reached = view.affinity()?.reached(&view.labels);
+        let mut nodes = PseudoLabels::read(&soft, 0, view.labels.len(), &reached, &candidates);
+        if !labelling.views.is_empty() {
+            nodes.replace(view.first_target, &labelling.pseudo_labels);
+        }
+        let model = Model::new(view.base, view.anchors, view.first_target, nodes, candidates);
         Ok((labelling, model))
     })
 }
@@ -130,7 +176,9 @@ pub fn label_on_graph(
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
     check_graph_use(parameters)?;
-    parameters.pool()?.install(|| Ok(run(domains, Some(graph), None, parameters, observer)?.labelling))
+    parameters
+        .pool()?
+        .install(|| finish(run(domains, Some(graph), None, parameters, observer)?, parameters, observer))
 }
 
 /// The same, but the first anchors are made from the labels `assumed`, one for each target item, weighted by the
@@ -147,12 +195,28 @@ pub fn label_assuming(
         let (labels, rows) = (assumed.len(), domains.target_rows());
         return Err(Error::LabelCount { domain: Domain::Target, labels, rows });
     }
-    parameters
-        .pool()?
-        .install(|| Ok(run(domains, Some(graph), Some(assumed), parameters, observer)?.labelling))
+    parameters.pool()?.install(|| {
+        finish(run(domains, Some(graph), Some(assumed), parameters, observer)?, parameters, observer)
+    })
+}
+
+/// The answers of a run that is over, with their quality if that was asked for.
+fn finish(
+    mut run: Finished,
+    parameters: &CheckedParameters,
+    observer: &dyn Observer,
+) -> Result<Labelling, Error> {
+    let unit = std::mem::take(&mut run.view.base);
+    run.measure(unit, parameters, observer)?;
+    Ok(run.labelling)
 }
 
 fn check_graph_use(parameters: &CheckedParameters) -> Result<(), Error> {
+    if parameters.method == Method::Consensus {
+        return Err(Error::Graph(
+            "the consensus builds graphs of its own; use another method with it".into(),
+        ));
+    }
     if parameters.source_nodes == SourceNodes::Centres || parameters.others().is_none() {
         let message =
             "it has a node for every source row, so neither centres nor the full graph can be asked for";
@@ -170,36 +234,67 @@ fn run(
 ) -> Result<Finished, Error> {
     let classes = domains.source_labels.classes().clone();
     let source_counts = domains.source_labels.counts();
+    let source = domains.source_labels.ids().to_vec();
+    let shares: Vec<f64> = source_counts.iter().map(|&n| n as f64 / source.len() as f64).collect();
     let candidates: Vec<bool> = source_counts.iter().map(|&n| n > 0).collect();
     let targets = domains.target_rows();
 
     let started = Instant::now();
-    let mut view = View::build(domains, graph, parameters, observer)?;
+    let consensus = parameters.method == Method::Consensus;
+    let (names, mut views): (Vec<ViewName>, Vec<View>) = if consensus {
+        View::several(domains, parameters, observer)?.into_iter().unzip()
+    } else {
+        (vec![ViewName::Raw], vec![View::plain(domains, graph, parameters, observer)?])
+    };
     let neighbours_secs = started.elapsed().as_secs_f64();
-    let mut soft = SoftLabels::new(classes.len());
+    let mut softs: Vec<SoftLabels> = views.iter().map(|_| SoftLabels::new(classes.len())).collect();
     let mut anchors: Vec<Anchor> = Vec::new();
     let mut rounds: Vec<Round> = Vec::new();
     let mut labels_by_round: Vec<Vec<Option<ClassId>>> = Vec::new();
+    let mut labels_by_view: Vec<Vec<Vec<Option<ClassId>>>> = vec![Vec::new(); views.len()];
+    let mut found: Option<PseudoLabels> = None;
 
     let mut pseudo_labels = loop {
         let number = rounds.len() + 1;
         let go_on = || tell(observer, Stage::Rounds, number as u64 - 1, parameters.rounds as u64);
         go_on()?;
-        let started = Instant::now();
-        if number > 1 {
-            let added: Vec<&Anchor> = anchors.iter().filter(|a| a.round + 1 == number).collect();
-            view.add_anchors(&added, parameters);
+        let within = WithinRound { observer, round: number as u64 - 1, rounds: parameters.rounds as u64 };
+        let mut votes: Vec<PseudoLabels> = Vec::new();
+        let mut solves: Vec<Solve> = Vec::new();
+        let (mut graph_secs, mut solve_secs) = (0.0, 0.0);
+        // What observers are shown: the first view.
+        let mut shown: Option<(Affinity<'_>, &View)> = None;
+        for (view, soft) in views.iter_mut().zip(&mut softs) {
+            let started = Instant::now();
+            if let Some(found) = &found {
+                let added = view.learn(found, number - 1, parameters, &within)?;
+                if shown.is_none() {
+                    anchors.extend(added);
+                }
+            }
+            let view = &*view;
+            let affinity = view.affinity()?;
+            let reached = affinity.reached(&view.labels);
+            graph_secs += started.elapsed().as_secs_f64();
+
+            let started = Instant::now();
+            let labels = LabelMatrix::new(&view.labels, classes.len(), parameters.label_weight);
+            solves.push(propagate(&affinity, &labels, &reached, parameters, &go_on, soft)?);
+            solve_secs += started.elapsed().as_secs_f64();
+
+            votes.push(PseudoLabels::read(soft, view.first_target, targets, &reached, &candidates));
+            shown.get_or_insert((affinity, view));
         }
-        let affinity = view.affinity(parameters)?;
-        let reached = affinity.reached(&view.labels);
-        let graph_secs = started.elapsed().as_secs_f64();
-
-        let started = Instant::now();
-        let labels = LabelMatrix::new(&view.labels, classes.len(), parameters.label_weight);
-        let solve = propagate(&affinity, &labels, &reached, parameters, &go_on, &mut soft)?;
-        let solve_secs = started.elapsed().as_secs_f64();
-
-        let mut pseudo = PseudoLabels::read(&soft, view.first_target, targets, &reached, &candidates);
+        let agreement = consensus.then(|| {
+            votes.iter_mut().for_each(|vote| vote.correct_class_sizes(&shares));
+            for (labels, vote) in labels_by_view.iter_mut().zip(&votes) {
+                labels.push(vote.labels().to_vec());
+            }
+            PseudoLabels::agreement(&votes)
+        });
+        let mut pseudo =
+            if consensus { PseudoLabels::vote(&votes, &candidates) } else { votes.swap_remove(0) };
+        let Some((affinity, view)) = shown else { unreachable!("there is a view") };
         let round = Round {
             round: number,
             nodes: affinity.nodes(),
@@ -209,7 +304,8 @@ fn run(
             weak: pseudo.count(Status::Weak),
             mean_confidence: pseudo.confidence().iter().map(|&w| f64::from(w)).sum::<f64>() / targets as f64,
             class_counts: pseudo.class_counts(),
-            solve,
+            agreement,
+            solve: Solve::together(&solves),
             graph_secs,
             solve_secs,
         };
@@ -217,7 +313,7 @@ fn run(
             affinity: &affinity,
             node_labels: &view.labels,
             first_target: view.first_target,
-            soft_labels: &soft,
+            soft_labels: &softs[0],
             pseudo_labels: &pseudo,
             round: &round,
         });
@@ -230,186 +326,85 @@ fn run(
         if let Some(assumed) = assumed.filter(|_| number == 1) {
             pseudo.assume(assumed);
         }
-        anchors.extend(place_anchors(&pseudo, number, &view.averaging(parameters)));
+        found = Some(pseudo);
     };
     tell(observer, Stage::Rounds, parameters.rounds as u64, parameters.rounds as u64)?;
 
     pseudo_labels.mark_low_confidence(parameters.min_confidence);
     if parameters.unreached == Unreached::Nearest {
-        view.fill_unreached(&mut pseudo_labels, parameters.similarity);
+        views[0].fill_unreached(&mut pseudo_labels);
     }
+    let reports = views.iter().filter_map(|view| view.report.as_ref());
+    let graph = reports.min_by(|a, b| a.recall.total_cmp(&b.recall)).cloned();
+    let opinions = names.iter().zip(labels_by_view).filter(|_| consensus);
     let labelling = Labelling {
+        method: parameters.method,
         classes,
         source_counts,
         pseudo_labels,
         anchors,
         rounds,
         labels_by_round,
-        graph: view.report.clone(),
+        views: opinions.map(|(&name, labels_by_round)| Opinion { name, labels_by_round }).collect(),
+        quality: None,
+        graph,
         neighbours_secs,
     };
-    Ok(Finished { labelling, view, soft })
+    let quality_graph = views.iter().find_map(View::without_anchors).cloned().filter(|_| consensus);
+    let (view, soft) = (views.swap_remove(0), softs.swap_remove(0));
+    Ok(Finished { labelling, source, view, soft, quality_graph })
 }
 
 /// The end of a run: the answers, and what they were made of.
 struct Finished {
     labelling: Labelling,
+    source: Vec<ClassId>,
+    /// The first view, as the last round left it.
     view: View,
     soft: SoftLabels,
+    /// Neighbours that quality can be measured on, where the run had them anyway.
+    quality_graph: Option<NeighbourLists>,
 }
 
-/// The nodes seen in one way: their vectors, their labels, and who is near whom.
-///
-/// Nodes are the labelled source nodes, then the target items, then the anchors.
-struct View {
-    base: FeatureMatrix,
-    anchors: FeatureMatrix,
-    first_target: usize,
-    /// Length of each base row before scaling; only under the cosine.
-    norms: Option<Vec<f64>>,
-    labels: Vec<Option<ClassId>>,
-    graph: Graph,
-    report: Option<GraphReport>,
-}
-
-enum Graph {
-    /// The k nearest; `without_anchors` is kept when anchors are replaced each round.
-    Nearest {
-        k: usize,
-        lists: NeighbourLists,
-        without_anchors: Option<NeighbourLists>,
-    },
-    Full,
-}
-
-impl View {
-    fn build(
-        domains: Domains,
-        graph: Option<NeighbourGraph>,
+impl Finished {
+    /// Measures the quality of the labels, if that was asked for and the run knows all rows of the source.
+    fn measure(
+        &mut self,
+        unit: FeatureMatrix,
         parameters: &CheckedParameters,
         observer: &dyn Observer,
-    ) -> Result<Self, Error> {
-        let Domains { mut features, source_rows, source_labels } = domains;
-        let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
-        let mut first_target = source_rows;
-        if parameters.source_nodes == SourceNodes::Centres {
-            let (centres, of) = class_centres(&features, source_labels.ids(), source_labels.classes().len());
-            first_target = centres.rows();
-            features.replace_head(source_rows, &centres);
-            labels = of.into_iter().map(Some).collect();
+    ) -> Result<(), Error> {
+        if !parameters.quality || self.source.len() != self.view.first_target {
+            return Ok(());
         }
-        labels.resize(features.rows(), None);
-        let norms = (parameters.similarity == Similarity::Cosine).then(|| features.normalise_rows());
-        let mut report = None;
-        let graph = match parameters.others() {
-            None => Graph::Full,
-            Some(k) => {
-                // No node can have more neighbours than there will ever be nodes.
-                let anchors = source_labels.classes().len() * (parameters.rounds - 1);
-                let k = k.min(features.rows() + anchors);
-                let lists = match graph {
-                    Some(graph) => graph.into_lists(features.rows(), parameters.similarity)?,
-                    None => {
-                        let method = parameters.graph_method;
-                        let (lists, found) = find_neighbours(
-                            &features,
-                            k,
-                            parameters.similarity,
-                            method,
-                            parameters.seed,
-                            observer,
-                        )?;
-                        report = Some(found);
-                        lists
-                    }
-                };
-                let keep = parameters.anchor_mode == AnchorMode::Replace && parameters.rounds > 1;
-                Graph::Nearest { k, without_anchors: keep.then(|| lists.clone()), lists }
+        let lists = match self.quality_graph.take() {
+            Some(lists) => lists,
+            None => {
+                let mut unit = unit;
+                if parameters.similarity != Similarity::Cosine {
+                    unit.normalise_rows();
+                }
+                quality_graph(unit, self.source.len(), parameters, observer)?
             }
         };
-        let anchors = FeatureMatrix::default();
-        Ok(View { base: features, anchors, first_target, norms, labels, graph, report })
-    }
-
-    /// A + Aᵀ over the present nodes (eq. 6).
-    fn affinity(&self, parameters: &CheckedParameters) -> Result<Affinity<'_>, Error> {
-        match &self.graph {
-            Graph::Nearest { lists, .. } => symmetrise(lists, parameters.similarity),
-            Graph::Full => full_graph(&self.base, &self.anchors, parameters.similarity),
-        }
-    }
-
-    fn averaging(&self, parameters: &CheckedParameters) -> Averaging<'_> {
-        Averaging {
-            features: &self.base,
-            first_target: self.first_target,
-            norms: self.norms.as_deref().filter(|_| parameters.anchor_space == AnchorSpace::Raw),
-            unit: parameters.similarity == Similarity::Cosine,
-            entropy_weights: parameters.anchor_weights == AnchorWeights::Entropy,
-        }
-    }
-
-    /// Adds anchors as labelled nodes (eq. 10), in place of the earlier ones if so asked.
-    fn add_anchors(&mut self, added: &[&Anchor], parameters: &CheckedParameters) {
-        if parameters.anchor_mode == AnchorMode::Replace {
-            self.anchors = FeatureMatrix::default();
-            self.labels.truncate(self.base.rows());
-            if let Graph::Nearest { lists, without_anchors: Some(original), .. } = &mut self.graph {
-                lists.clone_from(original);
-            }
-        }
-        if added.is_empty() {
-            return;
-        }
-        let first_new = self.anchors.rows();
-        for anchor in added {
-            self.anchors.append_row(&anchor.vector);
-            self.labels.push(Some(anchor.class));
-        }
-        if let Graph::Nearest { k, lists, .. } = &mut self.graph {
-            insert_nodes(lists, &self.base, &self.anchors, first_new, *k, parameters.similarity);
-        }
-    }
-
-    /// Gives unreached items the label of the most similar labelled node, if any is similar at all.
-    fn fill_unreached(&self, pseudo: &mut PseudoLabels, similarity: Similarity) {
-        for item in 0..pseudo.len() {
-            if pseudo.labels()[item].is_some() {
-                continue;
-            }
-            let row = self.base.row(self.first_target + item);
-            let labelled = self.labels.iter().enumerate().filter_map(|(node, label)| Some((node, (*label)?)));
-            let nearest = labelled
-                .map(|(node, class)| {
-                    let anchor = node.checked_sub(self.base.rows());
-                    let other = anchor.map_or_else(|| self.base.row(node), |a| self.anchors.row(a));
-                    (Ranked::new(similarity.score(similarity.chain().of(row, other)), node as u32), class)
-                })
-                .max();
-            if let Some((nearest, class)) = nearest
-                && nearest.score() > similarity.floor()
-            {
-                pseudo.fill(item, class);
-            }
-        }
+        let rounds = parameters.rounds as u64;
+        let go_on = || tell(observer, Stage::Rounds, rounds, rounds);
+        let Labelling { classes, pseudo_labels, .. } = &self.labelling;
+        self.labelling.quality =
+            Some(Quality::measure(&lists, &self.source, classes.len(), pseudo_labels, &go_on)?);
+        Ok(())
     }
 }
 
-/// Mean of the raw rows of each class that has any (the paper's variant), and those classes.
-pub(crate) fn class_centres(
-    features: &FeatureMatrix,
-    ids: &[ClassId],
-    classes: usize,
-) -> (FeatureMatrix, Vec<ClassId>) {
-    let mut centres = FeatureMatrix::default();
-    let mut of = Vec::new();
-    for class in 0..classes as ClassId {
-        let rows: Vec<usize> = (0..ids.len()).filter(|&row| ids[row] == class).collect();
-        if !rows.is_empty() {
-            let weighted = rows.iter().map(|&row| (features.row(row), 1.0));
-            centres.append_row(&weighted_mean(weighted, rows.len() as f64, features.columns()));
-            of.push(class);
-        }
+/// Passes on only the wish to stop: views that are built anew within a round are no stage of their own.
+struct WithinRound<'a> {
+    observer: &'a dyn Observer,
+    round: u64,
+    rounds: u64,
+}
+
+impl Observer for WithinRound<'_> {
+    fn progress(&self, _: Stage, _: u64, _: u64) -> ControlFlow<()> {
+        self.observer.progress(Stage::Rounds, self.round, self.rounds)
     }
-    (centres, of)
 }

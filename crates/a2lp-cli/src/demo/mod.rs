@@ -172,7 +172,7 @@ fn write_files(dir: &Path, source: &DemoDomain, target: &DemoDomain, result: &Re
     arrays(target).strings("ids", &ids).write(&dir.join("target.npz"), true)?;
     write_atomically(&dir.join("truth.txt"), true, |file| writeln!(file, "{}", target.labels.join("\n")))?;
     let Labelling { classes, pseudo_labels, .. } = &result.labelling;
-    write_labels(&dir.join("labels.csv"), true, classes, pseudo_labels, Some(&ids), false)?;
+    write_labels(&dir.join("labels.csv"), true, classes, pseudo_labels, Some(&ids), None, false)?;
     let picture = picture::draw(source, target, result.nearest_neighbour, &result.rounds)?;
     write_atomically(&dir.join("demo.svg"), true, |file| file.write_all(picture.as_bytes()))?;
     Ok(())

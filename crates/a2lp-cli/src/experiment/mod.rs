@@ -40,7 +40,7 @@ use std::path::PathBuf;
 pub(crate) fn run(command: &ExperimentCommand) -> anyhow::Result<Outcome> {
     match command {
         ExperimentCommand::Init(args) => init(args),
-        ExperimentCommand::Pairs(args) if args.learners.is_empty() => pairs::run(&args.common),
+        ExperimentCommand::Pairs(args) if args.learners.is_empty() => pairs::run(&args.common, args.method),
         #[cfg(feature = "networks")]
         ExperimentCommand::Pairs(args) => learners::run(args),
         #[cfg(not(feature = "networks"))]

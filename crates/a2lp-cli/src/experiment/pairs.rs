@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::args::ExperimentArgs;
 use crate::experiment::paper;
 use crate::table::{percent, render};
-use a2lp::{SourceNodes, baselines};
+use a2lp::{Method, SourceNodes, baselines};
 use a2lp_report::Chart;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,19 +15,24 @@ use std::collections::BTreeSet;
 const METHODS: [&str; 6] =
     ["nearest neighbour", "nearest centre", "LP", "A²LP", "LP centres", "A²LP centres"];
 
-/// Accuracies in the order of [`METHODS`].
+/// What `--method consensus` adds: the number of views, and a name.
+const CONSENSUS: [(usize, &str); 2] = [(2, "consensus of 2"), (3, "consensus of 3")];
+
+/// Accuracies in the order of the methods.
 #[derive(Serialize, Deserialize)]
 struct PairCell {
     accuracies: Vec<Accuracy>,
     converged: bool,
 }
 
-pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
+pub(super) fn run(args: &ExperimentArgs, method: Option<Method>) -> anyhow::Result<Outcome> {
     let study = Study::new("pairs", args)?;
+    let consensus: &[(usize, &str)] = if method == Some(Method::Consensus) { &CONSENSUS } else { &[] };
+    let methods: Vec<&str> = METHODS.into_iter().chain(consensus.iter().map(|(_, name)| *name)).collect();
     let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();
     let pairs = wanted(&study)?;
     let seeds = if args.per_class.is_some() { args.seeds.clone() } else { vec![0] };
-    let notebook = study.notebook(&all, pairs.len() * seeds.len(), json!({ "methods": METHODS }))?;
+    let notebook = study.notebook(&all, pairs.len() * seeds.len(), json!({ "methods": methods }))?;
     let mut results: Vec<(String, Vec<Accuracy>)> = Vec::new();
     for (source, target) in &pairs {
         let mut over_seeds: Vec<Vec<Accuracy>> = Vec::new();
@@ -51,6 +56,12 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
                     accuracies.extend([run.first_accuracy()?, run.accuracy()?]);
                     converged &= run.labelling.converged();
                 }
+                for &(views, _) in consensus {
+                    let parameters = study.parameters().method(Method::Consensus).views(views);
+                    let run = run_pair(&source, &target, parameters, None)?;
+                    accuracies.push(run.accuracy()?);
+                    converged &= run.labelling.converged();
+                }
                 Ok(PairCell { accuracies, converged })
             })?;
             if !cell.converged {
@@ -63,17 +74,21 @@ pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
 
     let mut text = String::new();
     for class_mean in [false, true] {
-        text += &accuracy_table(&results, class_mean, args);
+        text += &accuracy_table(&results, &methods, class_mean, args);
         text += "\n";
     }
-    text += &class_table(&results, args);
-    let (header, rows) = csv_rows(&results);
+    text += &class_table(&results, &methods, args);
+    let (header, rows) = csv_rows(&results, &methods);
     let title = format!("{}: {} pairs of domains", study.manifest.name, results.len());
+    // Centres are a variant; they would crowd the picture.
+    let drawn: Vec<usize> = (0..4).chain(METHODS.len()..methods.len()).collect();
     let chart = Some(Chart::Dots {
-        series: METHODS[..4].iter().map(|method| method.to_string()).collect(),
+        series: drawn.iter().map(|&method| methods[method].to_string()).collect(),
         lines: results
             .iter()
-            .map(|(pair, of)| (pair.clone(), of[..4].iter().map(|a| 100.0 * a.overall).collect()))
+            .map(|(pair, of)| {
+                (pair.clone(), drawn.iter().map(|&method| 100.0 * of[method].overall).collect())
+            })
             .collect(),
     });
     study.finish(&notebook, Finding { title, text, header, rows, chart })
@@ -118,12 +133,17 @@ fn mean_over(seeds: &[Vec<Accuracy>]) -> Vec<Accuracy> {
         .collect()
 }
 
-fn accuracy_table(results: &[(String, Vec<Accuracy>)], class_mean: bool, args: &ExperimentArgs) -> String {
+fn accuracy_table(
+    results: &[(String, Vec<Accuracy>)],
+    methods: &[&str],
+    class_mean: bool,
+    args: &ExperimentArgs,
+) -> String {
     let name = if class_mean { "mean class accuracy %" } else { "accuracy %" };
     let of = |a: &Accuracy| if class_mean { a.class_mean } else { a.overall };
     let paper_rows: &[paper::Row] = args.preset.map_or(&[], |preset| paper::rows(preset));
     let mut header = vec![name];
-    header.extend(METHODS);
+    header.extend(methods);
     header.extend(paper_rows.iter().map(|row| row.name));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (pair, accuracies) in results {
@@ -138,7 +158,7 @@ fn accuracy_table(results: &[(String, Vec<Accuracy>)], class_mean: bool, args: &
     }
     if results.len() > 1 {
         let mut row = vec!["average".to_string()];
-        row.extend((0..METHODS.len()).map(|method| {
+        row.extend((0..methods.len()).map(|method| {
             percent(results.iter().map(|(_, a)| of(&a[method])).sum::<f64>() / results.len() as f64)
         }));
         row.extend(paper_rows.iter().map(|row| format!("{:.1}", row.average)));
@@ -148,17 +168,17 @@ fn accuracy_table(results: &[(String, Vec<Accuracy>)], class_mean: bool, args: &
 }
 
 /// Each class, averaged over the pairs that have it.
-fn class_table(results: &[(String, Vec<Accuracy>)], args: &ExperimentArgs) -> String {
+fn class_table(results: &[(String, Vec<Accuracy>)], methods: &[&str], args: &ExperimentArgs) -> String {
     let paper_rows: &[paper::ClassRow] = args.preset.map_or(&[], |preset| paper::class_rows(preset));
     let classes: BTreeSet<&String> = results.iter().flat_map(|(_, a)| a[0].classes.keys()).collect();
     let mut header = vec!["class, correct %"];
-    header.extend(METHODS);
+    header.extend(methods);
     header.extend(paper_rows.iter().map(|row| row.name));
     let rows: Vec<Vec<String>> = classes
         .into_iter()
         .map(|class| {
             let mut row = vec![class.clone()];
-            row.extend((0..METHODS.len()).map(|method| {
+            row.extend((0..methods.len()).map(|method| {
                 let values: Vec<f64> =
                     results.iter().filter_map(|(_, a)| a[method].classes.get(class).copied()).collect();
                 percent(values.iter().sum::<f64>() / values.len().max(1) as f64)
@@ -174,14 +194,14 @@ fn class_table(results: &[(String, Vec<Accuracy>)], args: &ExperimentArgs) -> St
     render(&header, &rows)
 }
 
-fn csv_rows(results: &[(String, Vec<Accuracy>)]) -> (Vec<String>, Vec<Vec<String>>) {
+fn csv_rows(results: &[(String, Vec<Accuracy>)], methods: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
     let classes: BTreeSet<&String> = results.iter().flat_map(|(_, a)| a[0].classes.keys()).collect();
     let mut header: Vec<String> =
         ["pair", "method", "accuracy", "mean_class_accuracy"].map(String::from).into();
     header.extend(classes.iter().map(|class| format!("class_{class}")));
     let mut rows = Vec::new();
     for (pair, accuracies) in results {
-        for (method, accuracy) in METHODS.iter().zip(accuracies) {
+        for (method, accuracy) in methods.iter().zip(accuracies) {
             let mut row = vec![
                 pair.clone(),
                 method.to_string(),

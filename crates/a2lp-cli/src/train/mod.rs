@@ -346,7 +346,7 @@ fn keep(
     write_json(&folder.join(MODEL), true, &model)?;
     let ids = task.target.ids.as_deref();
     let labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
-    write_labels(&folder.join(LABELS), true, task.classes, &labels, ids, false)?;
+    write_labels(&folder.join(LABELS), true, task.classes, &labels, ids, None, false)?;
     if let Some(pseudo) = &trained.labels {
         write_pseudo_labels(&folder.join(PSEUDO_LABELS), task, pseudo)?;
     }

@@ -40,7 +40,7 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<Outcome> {
     let classes = Classes::new(file.classes)?;
     let probabilities = model.predict(&items.inputs, device(args.device.as_deref())?)?;
     let labels = PseudoLabels::from_probabilities(classes.len(), probabilities);
-    write_labels(&args.out, args.force, &classes, &labels, items.ids.as_deref(), args.probabilities)?;
+    write_labels(&args.out, args.force, &classes, &labels, items.ids.as_deref(), None, args.probabilities)?;
     let mean = labels.confidence().iter().sum::<f32>() / labels.len().max(1) as f32;
     let mut text = format!(
         "{} items labelled, mean confidence {mean:.3}; labels in {}\n",

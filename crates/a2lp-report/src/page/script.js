@@ -283,7 +283,7 @@
 
   function listItems(root, data) {
     const all = data.items;
-    const has = (key) => all.some((item) => item[key] !== null);
+    const has = (key) => all.some((item) => (item[key] ?? null) !== null);
     const columns = [
       has("thumbnail") && { key: "thumbnail", name: "" },
       { key: "row", name: "row" },
@@ -294,6 +294,7 @@
       { key: "second_probability", name: "its probability" },
       { key: "confidence", name: "confidence" },
       { key: "status", name: "status" },
+      has("views") && { key: "views", name: "views" },
       has("truth") && { key: "truth", name: "truth" },
     ].filter(Boolean);
     const find = root.querySelector(".find"), most = root.querySelector(".most"), right = root.querySelector(".right");

@@ -2,7 +2,9 @@
 
 use super::settings::{Labeller, Learner, TrainSettings};
 use crate::error::TrainError;
-use a2lp::{Classes, Domains, FeatureMatrix, Labels, Observer, Parameters, PseudoLabels, SourceNodes};
+use a2lp::{
+    Classes, Domains, FeatureMatrix, Labels, Method, Observer, Parameters, PseudoLabels, SourceNodes,
+};
 
 /// Features of all items of a domain.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,22 +61,24 @@ impl Seen<'_> {
             (Learner::Mstn, Labeller::Own) => Ok(None),
             (Learner::Can, Labeller::Own) => Ok(Some(self.clusters())),
             (_, Labeller::Own) => Ok(Some(self.of_classifier())),
-            (_, Labeller::Lp) => self.by_graph(settings, 1, observer).map(Some),
-            (_, Labeller::A2lp) => self.by_graph(settings, settings.labelling_rounds, observer).map(Some),
+            (_, Labeller::Lp) => self.by_graph(settings, Method::Lp, observer).map(Some),
+            (_, Labeller::A2lp) => self.by_graph(settings, Method::A2lp, observer).map(Some),
+            (_, Labeller::Consensus) => self.by_graph(settings, Method::Consensus, observer).map(Some),
         }
     }
 
     fn by_graph(
         &self,
         settings: &TrainSettings,
-        rounds: usize,
+        method: Method,
         observer: &dyn Observer,
     ) -> Result<TrainingLabels, TrainError> {
         let nodes = if settings.centres { SourceNodes::Centres } else { SourceNodes::All };
         let parameters = Parameters::new()
             .neighbours(settings.neighbours)
             .alpha(settings.alpha)
-            .rounds(rounds)
+            .method(method)
+            .rounds(settings.labelling_rounds)
             .source_nodes(nodes)
             .seed(settings.seed)
             .check()?;

@@ -58,12 +58,18 @@ pub enum Labeller {
     Lp,
     /// Label propagation with augmented anchors.
     A2lp,
+    /// Three differently built graphs that vote.
+    Consensus,
 }
 
 impl Labeller {
     /// What users write, and what it stands for.
-    pub const WORDS: &[(&str, Labeller)] =
-        &[("own", Labeller::Own), ("lp", Labeller::Lp), ("a2lp", Labeller::A2lp)];
+    pub const WORDS: &[(&str, Labeller)] = &[
+        ("own", Labeller::Own),
+        ("lp", Labeller::Lp),
+        ("a2lp", Labeller::A2lp),
+        ("consensus", Labeller::Consensus),
+    ];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! The exact graph: every pair in full.
 
 use super::search::{Scorer, best_of_all};
-use super::{BestOf, NeighbourLists};
+use super::{BestOf, NeighbourLists, Wanted};
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::kernels::{PackedRows, ScoreTile};
@@ -43,27 +43,29 @@ impl Scorer for FullScores<'_> {
     }
 }
 
-/// The `k` nearest other rows of every row.
+/// The nearest other rows of every row.
 pub(super) fn find(
     features: &FeatureMatrix,
-    k: usize,
+    wanted: Wanted,
     similarity: Similarity,
     observer: &dyn Observer,
 ) -> Result<NeighbourLists, Error> {
-    let best = best_of_all(&FullScores { features, similarity }, k, observer)?;
-    let sorted: Vec<_> = best.into_par_iter().with_min_len(64).map(BestOf::sorted).collect();
-    Ok(NeighbourLists::from_lists(sorted, k))
+    let best = best_of_all(&FullScores { features, similarity }, wanted, observer)?;
+    let sorted = |pool: Vec<BestOf>| pool.into_par_iter().with_min_len(64).map(BestOf::sorted).collect();
+    Ok(NeighbourLists::from_pools(best.into_iter().map(sorted).collect(), wanted.most()))
 }
 
-/// The `k` nearest other rows of some rows, by looking at all: what a faster search is measured against.
+/// The `k` nearest other rows of some rows, by looking at all of a pool: what a faster search is measured against.
 pub(super) fn find_for(
     features: &FeatureMatrix,
     wanted: &[usize],
+    pool: &Range<usize>,
     k: usize,
     similarity: Similarity,
 ) -> Vec<Vec<super::Ranked>> {
     let rows: Vec<f32> = wanted.iter().flat_map(|&row| features.row(row)).copied().collect();
-    let best = look_at_all(features, &rows, k, similarity, |query, row| wanted[query] == row);
+    let left_out = |query: usize, row: usize| wanted[query] == row || !pool.contains(&row);
+    let best = look_at_all(features, &rows, k, similarity, left_out);
     best.into_iter().map(BestOf::sorted).collect()
 }
 

@@ -25,8 +25,10 @@ use crate::features::FeatureMatrix;
 use crate::kernels::Chain;
 use crate::observer::Observer;
 use crate::parameters::{GraphMethod, Similarity};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 
 /// How the neighbours were found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,13 +58,43 @@ impl fmt::Display for GraphReport {
     }
 }
 
+/// Whom a row is to have for neighbours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wanted {
+    /// The nearest of all other rows.
+    Nearest(usize),
+    /// So many of the rows before `first_target`, and so many of those from there on.
+    OfEach { first_target: usize, source: usize, target: usize },
+}
+
+impl Wanted {
+    /// Most neighbours of a row.
+    fn most(self) -> usize {
+        match self {
+            Wanted::Nearest(k) => k,
+            Wanted::OfEach { source, target, .. } => source + target,
+        }
+    }
+
+    /// The rows that neighbours are taken from, and how many from each pool.
+    fn pools(self, rows: usize) -> Vec<(Range<usize>, usize)> {
+        match self {
+            Wanted::Nearest(k) => vec![(0..rows, k)],
+            Wanted::OfEach { first_target, source, target } => {
+                vec![(0..first_target, source), (first_target..rows, target)]
+            }
+        }
+    }
+}
+
 /// Rows on which an inexact search is compared with the truth.
 const SAMPLE: usize = 128;
 
-/// Finds the `k` nearest other rows of every row.
+/// Finds the nearest other rows of every row. Only the exact and the screened search can look for some of each domain, so
+/// the latter then stands in for the others.
 pub(crate) fn find_neighbours(
     features: &FeatureMatrix,
-    k: usize,
+    wanted: Wanted,
     similarity: Similarity,
     method: GraphMethod,
     seed: u64,
@@ -72,26 +104,34 @@ pub(crate) fn find_neighbours(
     if u32::try_from(rows).is_err() {
         return Err(Error::TooManyRows(rows));
     }
-    let method = match method {
-        GraphMethod::Auto => cost::choose(rows, features.columns(), k),
-        chosen => chosen,
-    };
-    match method {
-        GraphMethod::Exact => {
-            let lists = exact::find(features, k, similarity, observer)?;
-            Ok((
-                lists,
-                GraphReport { method: GraphMethod::Exact, recall: 1.0, sampled_rows: 0, certified: 1.0 },
-            ))
+    let method = method.resolve(rows, features.columns(), wanted);
+    let (lists, certified) = match (method, wanted) {
+        (GraphMethod::Pruned, Wanted::Nearest(k)) => {
+            (pruned::find(features, k, similarity, seed, observer)?, 0.0)
         }
-        _ => {
-            let (lists, certified) = match method {
-                GraphMethod::Screened => screened::find(features, k, similarity, observer)?,
-                GraphMethod::Pruned => (pruned::find(features, k, similarity, seed, observer)?, 0.0),
-                _ => (nndescent::find(features, k, similarity, seed, observer)?, 0.0),
-            };
-            let (recall, sampled_rows) = sample_recall(features, &lists, k, similarity);
-            Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
+        (GraphMethod::Nndescent, Wanted::Nearest(k)) => {
+            (nndescent::find(features, k, similarity, seed, observer)?, 0.0)
+        }
+        (GraphMethod::Exact, _) => (exact::find(features, wanted, similarity, observer)?, 1.0),
+        _ => screened::find(features, wanted, similarity, observer)?,
+    };
+    let (recall, sampled_rows) = match method {
+        GraphMethod::Exact => (1.0, 0),
+        _ => sample_recall(features, &lists, wanted, similarity),
+    };
+    Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
+}
+
+impl GraphMethod {
+    /// The search that will be made.
+    pub(crate) fn resolve(self, rows: usize, columns: usize, wanted: Wanted) -> GraphMethod {
+        let method = match self {
+            GraphMethod::Auto => cost::choose(rows, columns, wanted.most()),
+            chosen => chosen,
+        };
+        match (method, wanted) {
+            (GraphMethod::Pruned | GraphMethod::Nndescent, Wanted::OfEach { .. }) => GraphMethod::Screened,
+            _ => method,
         }
     }
 }
@@ -100,16 +140,18 @@ pub(crate) fn find_neighbours(
 fn sample_recall(
     features: &FeatureMatrix,
     lists: &NeighbourLists,
-    k: usize,
+    wanted: Wanted,
     similarity: Similarity,
 ) -> (f64, usize) {
     let rows = features.rows();
     let sample: Vec<usize> = (0..SAMPLE.min(rows)).map(|at| at * rows / SAMPLE.min(rows)).collect();
-    let truth = exact::find_for(features, &sample, k, similarity);
     let (mut found, mut all) = (0usize, 0usize);
-    for (&row, truth) in sample.iter().zip(&truth) {
-        found += truth.iter().filter(|r| lists.of(row).contains(r)).count();
-        all += truth.len();
+    for (pool, k) in wanted.pools(rows) {
+        let truth = exact::find_for(features, &sample, &pool, k, similarity);
+        for (&row, truth) in sample.iter().zip(&truth) {
+            found += truth.iter().filter(|r| lists.of(row).contains(r)).count();
+            all += truth.len();
+        }
     }
     (if all > 0 { found as f64 / all as f64 } else { 1.0 }, sample.len())
 }
@@ -194,6 +236,18 @@ impl NeighbourLists {
         let mut lists = Self::with_capacity(sorted.len(), k);
         sorted.into_iter().for_each(|list| lists.push(&list, k));
         lists
+    }
+
+    /// The lists of every pool, joined.
+    fn from_pools(mut pools: Vec<Vec<Vec<Ranked>>>, k: usize) -> Self {
+        let mut lists = pools.swap_remove(0);
+        for pool in pools {
+            lists.par_iter_mut().zip(pool).for_each(|(list, more)| {
+                list.extend(more);
+                list.sort_unstable_by(|a, b| b.cmp(a));
+            });
+        }
+        Self::from_lists(lists, k)
     }
 
     pub(crate) fn nodes(&self) -> usize {

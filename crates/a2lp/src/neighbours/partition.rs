@@ -111,7 +111,7 @@ impl<'a> Centres<'a> {
         let count = (rows / 128).clamp(256, 1024).min(rows);
         // Not the rows on which the recall is measured in the end.
         let sample: Vec<usize> = (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect();
-        let truth = exact::find_for(self.features, &sample, k, self.similarity);
+        let truth = exact::find_for(self.features, &sample, &(0..self.features.rows()), k, self.similarity);
         let neighbours: Vec<usize> = truth.iter().flatten().map(|r| r.node() as usize).collect();
         let mut homes = self.nearest(&neighbours, 1).into_iter();
         // Neighbours that are met in the 1st, 2nd, … nearest group.

@@ -5,7 +5,7 @@
 //! measured on a sample of rows in every run, and a row is *certified* when an error bound proves that none can be.
 
 use super::search::{Scorer, best_of_all};
-use super::{BestOf, NeighbourLists, Ranked, exact};
+use super::{BestOf, NeighbourLists, Ranked, Wanted, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows, ScoreTile};
@@ -51,16 +51,54 @@ pub(super) fn candidates(k: usize, columns: usize) -> usize {
     k + (k / 5).max(12) * if columns < 1024 { 2 } else { 1 }
 }
 
-/// The `k` nearest other rows of every row, and the share of rows for which that is certain.
+/// The nearest other rows of every row, and the share of rows for which that is certain.
 pub(super) fn find(
     features: &FeatureMatrix,
-    k: usize,
+    wanted: Wanted,
     similarity: Similarity,
     observer: &dyn Observer,
 ) -> Result<(NeighbourLists, f64), Error> {
     let quantised = QuantisedRows::new(features, similarity);
     let bounds = quantised.error_bounds(similarity);
-    let proposed = best_of_all(&CheapScores(quantised), candidates(k, features.columns()), observer)?;
+    let more = |k| candidates(k, features.columns());
+    let proposed = match wanted {
+        Wanted::Nearest(k) => Wanted::Nearest(more(k)),
+        Wanted::OfEach { first_target, source, target } => {
+            Wanted::OfEach { first_target, source: more(source), target: more(target) }
+        }
+    };
+    let proposed = best_of_all(&CheapScores(quantised), proposed, observer)?;
+    let mut pools: Vec<Vec<Vec<Ranked>>> = Vec::new();
+    let mut certain_lists = 0;
+    for (proposed, (pool, k)) in proposed.into_iter().zip(wanted.pools(features.rows())) {
+        let (mut lists, certain, doubtful) = choose_all(features, proposed, k, similarity, &bounds);
+        // Six bits do not tell the neighbours of these rows from the rest: nearly equal rows, most likely.
+        if doubtful.len() as f64 > MOSTLY_DOUBTFUL * lists.len() as f64 {
+            return Ok((exact::find(features, wanted, similarity, observer)?, 1.0));
+        }
+        for batch in doubtful.chunks(SECOND_LOOKS) {
+            let total = features.rows() as u64;
+            tell(observer, Stage::Neighbours, total - 1, total)?;
+            for (&row, list) in batch.iter().zip(exact::find_for(features, batch, &pool, k, similarity)) {
+                lists[row] = list;
+            }
+        }
+        certain_lists += certain + doubtful.len();
+        pools.push(lists);
+    }
+    let certified = certain_lists as f64 / (pools.len() * features.rows()).max(1) as f64;
+    Ok((NeighbourLists::from_pools(pools, wanted.most()), certified))
+}
+
+/// What full scores make of the proposals for every row: the lists, how many of them are certain, and the rows that had
+/// better be looked at again.
+fn choose_all(
+    features: &FeatureMatrix,
+    proposed: Vec<BestOf>,
+    k: usize,
+    similarity: Similarity,
+    bounds: &[f32],
+) -> (Vec<Vec<Ranked>>, usize, Vec<usize>) {
     let chosen: Vec<(Chosen, bool)> = proposed
         .into_par_iter()
         .with_min_len(16)
@@ -74,8 +112,7 @@ pub(super) fn find(
             (chosen, certain)
         })
         .collect();
-
-    let certified = chosen.iter().filter(|(_, certain)| *certain).count();
+    let certain = chosen.iter().filter(|(_, certain)| *certain).count();
     let mut lists: Vec<Vec<Ranked>> = Vec::with_capacity(chosen.len());
     let mut doubtful = Vec::new();
     for (row, (chosen, certain)) in chosen.into_iter().enumerate() {
@@ -84,19 +121,7 @@ pub(super) fn find(
         }
         lists.push(chosen.best);
     }
-    // Six bits do not tell the neighbours of these rows from the rest: nearly equal rows, most likely.
-    if doubtful.len() as f64 > MOSTLY_DOUBTFUL * lists.len() as f64 {
-        return Ok((exact::find(features, k, similarity, observer)?, 1.0));
-    }
-    for batch in doubtful.chunks(SECOND_LOOKS) {
-        let total = features.rows() as u64;
-        tell(observer, Stage::Neighbours, total - 1, total)?;
-        for (&row, list) in batch.iter().zip(exact::find_for(features, batch, k, similarity)) {
-            lists[row] = list;
-        }
-    }
-    let certified = (certified + doubtful.len()) as f64 / lists.len().max(1) as f64;
-    Ok((NeighbourLists::from_lists(lists, k), certified))
+    (lists, certain, doubtful)
 }
 
 /// Share of doubtful rows above which looking at every pair in full is cheaper.

@@ -2,7 +2,7 @@
 //! size n × n is held. Which pairs are best does not depend on the order they are met in, so neither block sizes
 //! nor threads show in the result.
 
-use super::BestOf;
+use super::{BestOf, Wanted};
 use crate::error::Error;
 use crate::kernels::{Hit, ScoreTile};
 use crate::observer::{Observer, Stage, tell};
@@ -36,38 +36,58 @@ pub(super) trait Scorer: Sync {
     fn floor(&self) -> f32;
 }
 
-/// The best `k` other rows of every row, not yet sorted.
+/// The best other rows of every row, not yet sorted: one list of rows for each pool that neighbours are [`Wanted`] from.
 pub(super) fn best_of_all(
     scorer: &impl Scorer,
-    k: usize,
+    wanted: Wanted,
     observer: &dyn Observer,
-) -> Result<Vec<BestOf>, Error> {
+) -> Result<Vec<Vec<BestOf>>, Error> {
     let rows = scorer.rows();
-    let candidates: Vec<Mutex<Vec<BestOf>>> = (0..rows)
-        .step_by(ROWS)
-        .map(|start| Mutex::new(vec![BestOf::new(k, scorer.floor()); ROWS.min(rows - start)]))
+    let pools = wanted.pools(rows);
+    // A group of rows lies in one pool and shares a lock.
+    let groups: Vec<(usize, Range<usize>)> = pools
+        .iter()
+        .enumerate()
+        .flat_map(|(pool, (all, _))| cut(all, ROWS).map(move |r| (pool, r)))
+        .collect();
+    let candidates: Vec<Mutex<Vec<Vec<BestOf>>>> = groups
+        .iter()
+        .map(|(_, rows)| {
+            Mutex::new(pools.iter().map(|(_, k)| vec![BestOf::new(*k, scorer.floor()); rows.len()]).collect())
+        })
         .collect();
 
     // Blocks are multiples of ROWS; small inputs get smaller ones so that the work still splits.
     let block = (rows.div_ceil(16 * rayon::current_num_threads())).clamp(1, BLOCK).next_multiple_of(ROWS);
+    let mut blocks: Vec<(usize, Range<usize>)> = pools
+        .iter()
+        .enumerate()
+        .flat_map(|(pool, (all, _))| cut(all, block).map(move |r| (pool, r)))
+        .collect();
+    // The last block meets the most rows: longest work first.
+    blocks.reverse();
     let total = rows as u64 * rows as u64 / 2;
     let done = AtomicU64::new(0);
-    // The last block meets the most rows: longest work first.
-    (0..rows.div_ceil(block)).into_par_iter().rev().with_max_len(1).try_for_each_init(
+    blocks.into_par_iter().with_max_len(1).try_for_each_init(
         || (scorer.packed(), ScoreTile::new(), Vec::new()),
-        |(packed, tile, hits), b| {
-            let columns = b * block..rows.min((b + 1) * block);
+        |(packed, tile, hits), (column_pool, columns)| {
             scorer.pack(packed, columns.clone());
+            let own = groups.partition_point(|(_, rows)| rows.end <= columns.start);
+            let own = own..groups.partition_point(|(_, rows)| rows.start < columns.end);
             // What these rows have found in blocks done before need not be beaten again.
-            let mut column_best: Vec<BestOf> = columns
-                .clone()
-                .map(|column| BestOf::new(k, lock(&candidates[column / ROWS])[column % ROWS].threshold()))
+            let mut column_best: Vec<Vec<BestOf>> = (0..pools.len())
+                .map(|pool| {
+                    let found = own.clone().flat_map(|group| {
+                        lock(&candidates[group])[pool].iter().map(BestOf::threshold).collect::<Vec<_>>()
+                    });
+                    found.map(|threshold| BestOf::new(pools[pool].1, threshold)).collect()
+                })
                 .collect();
-            for (chunk, start) in (0..columns.end).step_by(ROWS).enumerate() {
-                let range = start..columns.end.min(start + ROWS);
-                scorer.score(range.clone(), packed, tile);
-                offer_both(tile, &range, &columns, scorer, &candidates[chunk], &mut column_best, hits);
-                let pairs = (range.len() * columns.len()) as u64;
+            for ((row_pool, group), candidates) in groups[..own.end].iter().zip(&candidates) {
+                scorer.score(group.clone(), packed, tile);
+                let rows = &mut lock(candidates)[column_pool];
+                offer_both(tile, group, &columns, scorer, rows, &mut column_best[*row_pool], hits);
+                let pairs = (group.len() * columns.len()) as u64;
                 tell(
                     observer,
                     Stage::Neighbours,
@@ -75,15 +95,30 @@ pub(super) fn best_of_all(
                     total,
                 )?;
             }
-            for (best, column) in column_best.into_iter().zip(columns) {
-                lock(&candidates[column / ROWS])[column % ROWS].absorb(best);
+            for (pool, best) in column_best.into_iter().enumerate() {
+                let mut best = best.into_iter();
+                for group in own.clone() {
+                    lock(&candidates[group])[pool]
+                        .iter_mut()
+                        .zip(&mut best)
+                        .for_each(|(all, part)| all.absorb(part));
+                }
             }
             Ok(())
         },
     )?;
-    let unlock =
-        |group: Mutex<Vec<BestOf>>| group.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    Ok(candidates.into_iter().flat_map(unlock).collect())
+    let mut best: Vec<Vec<BestOf>> = pools.iter().map(|_| Vec::with_capacity(rows)).collect();
+    for group in candidates {
+        let group = group.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        best.iter_mut().zip(group).for_each(|(all, part)| all.extend(part));
+    }
+    Ok(best)
+}
+
+/// A range in pieces of at most `size`.
+fn cut(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let end = range.end;
+    range.clone().step_by(size).map(move |start| start..end.min(start + size))
 }
 
 /// Offers the pairs (row, column) of a scored tile with row < column to the row's and the column's candidates.
@@ -92,24 +127,23 @@ fn offer_both(
     rows: &Range<usize>,
     columns: &Range<usize>,
     scorer: &impl Scorer,
-    row_candidates: &Mutex<Vec<BestOf>>,
+    row_best: &mut [BestOf],
     column_best: &mut [BestOf],
     hits: &mut Vec<Hit>,
 ) {
+    let row_thresholds: Vec<f32> = row_best.iter().map(BestOf::threshold).collect();
     let column_thresholds: Vec<f32> = column_best.iter().map(BestOf::threshold).collect();
-    let mut row_candidates = lock(row_candidates);
-    let row_thresholds: Vec<f32> = row_candidates.iter().map(BestOf::threshold).collect();
     tile.collect_hits(scorer.sign(), &row_thresholds, &column_thresholds, hits);
     for hit in hits {
         let (row, column) = (rows.start + hit.row as usize, columns.start + hit.packed_row as usize);
         // Columns up to the row itself belong to the other half of the triangle.
         if row < column && hit.score > scorer.floor() {
-            row_candidates[hit.row as usize].consider(hit.score, column as u32);
+            row_best[hit.row as usize].consider(hit.score, column as u32);
             column_best[hit.packed_row as usize].consider(hit.score, row as u32);
         }
     }
 }
 
-fn lock(candidates: &Mutex<Vec<BestOf>>) -> std::sync::MutexGuard<'_, Vec<BestOf>> {
+fn lock<T>(candidates: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     candidates.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -50,7 +50,7 @@ fn as_pairs(lists: &NeighbourLists) -> Vec<Vec<(u32, u32)>> {
 }
 
 fn find_exact(matrix: &FeatureMatrix, k: usize, similarity: Similarity) -> NeighbourLists {
-    find_neighbours(matrix, k, similarity, GraphMethod::Exact, 0, &()).unwrap().0
+    find_neighbours(matrix, Wanted::Nearest(k), similarity, GraphMethod::Exact, 0, &()).unwrap().0
 }
 
 const SIMILARITIES: [Similarity; 3] =
@@ -120,7 +120,14 @@ fn a_stopped_search_says_so() {
             std::ops::ControlFlow::Break(())
         }
     }
-    let stopped = find_neighbours(&features(100, 4, 1), 3, Similarity::Cosine, GraphMethod::Exact, 0, &Stop);
+    let stopped = find_neighbours(
+        &features(100, 4, 1),
+        Wanted::Nearest(3),
+        Similarity::Cosine,
+        GraphMethod::Exact,
+        0,
+        &Stop,
+    );
     assert_eq!(stopped.unwrap_err(), crate::Error::Cancelled);
 }
 
@@ -150,7 +157,7 @@ fn screening_finds_nearly_all_and_scores_them_exactly() {
         }
         let exact = find_exact(&matrix, 20, similarity);
         let (screened, report) =
-            find_neighbours(&matrix, 20, similarity, GraphMethod::Screened, 0, &()).unwrap();
+            find_neighbours(&matrix, Wanted::Nearest(20), similarity, GraphMethod::Screened, 0, &()).unwrap();
         let found: usize =
             (0..3000).map(|i| exact.of(i).iter().filter(|r| screened.of(i).contains(r)).count()).sum();
         assert!(found as f64 >= 0.999 * 60_000.0, "{similarity:?}: {found} of 60000");
@@ -166,7 +173,7 @@ fn screening_few_rows_is_exact() {
     let matrix = features(40, 12, 8);
     for similarity in SIMILARITIES {
         let (lists, report) =
-            find_neighbours(&matrix, 30, similarity, GraphMethod::Screened, 0, &()).unwrap();
+            find_neighbours(&matrix, Wanted::Nearest(30), similarity, GraphMethod::Screened, 0, &()).unwrap();
         assert_eq!(as_pairs(&lists), naive(&matrix, 30, similarity));
         assert_eq!((report.recall, report.certified), (1.0, 1.0));
     }
@@ -217,7 +224,8 @@ fn inexact_searches_find_most_and_do_not_depend_on_threads() {
             let runs: Vec<(NeighbourLists, GraphReport)> = [1, 2, 3, 8]
                 .map(|threads| {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                    pool.install(|| find_neighbours(&matrix, 10, similarity, method, 5, &())).unwrap()
+                    pool.install(|| find_neighbours(&matrix, Wanted::Nearest(10), similarity, method, 5, &()))
+                        .unwrap()
                 })
                 .into();
             assert!(runs.windows(2).all(|pair| pair[0] == pair[1]), "{method:?} {similarity:?}");
@@ -241,7 +249,8 @@ fn nn_descent_on_easy_and_hard_sets() {
     let hard = FeatureMatrix::from_rows(&hard).unwrap();
     for (matrix, k, least) in [(&easy, 15, 0.995), (&hard, 15, 0.8), (&hard, 40, 0.97)] {
         let similarity = Similarity::Gaussian { sigma2: 1.0 };
-        let (lists, _) = find_neighbours(matrix, k, similarity, GraphMethod::Nndescent, 0, &()).unwrap();
+        let (lists, _) =
+            find_neighbours(matrix, Wanted::Nearest(k), similarity, GraphMethod::Nndescent, 0, &()).unwrap();
         let recall = recall(&find_exact(matrix, k, similarity), &lists);
         assert!(recall >= least, "{} columns, k {k}: {recall}", matrix.columns());
     }
@@ -269,7 +278,8 @@ fn nearly_equal_rows_are_told_apart() {
             }
             let exact = find_exact(&matrix, k, similarity);
             for method in [GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent] {
-                let (lists, _) = find_neighbours(&matrix, k, similarity, method, 0, &()).unwrap();
+                let (lists, _) =
+                    find_neighbours(&matrix, Wanted::Nearest(k), similarity, method, 0, &()).unwrap();
                 let recall = recall(&exact, &lists);
                 assert!(recall >= 0.98, "{method:?} {similarity:?} {} rows: {recall}", matrix.rows());
             }
@@ -288,7 +298,8 @@ fn lists_are_as_long_as_they_can_be() {
     for k in [1, 30, 450, 899, 2000] {
         for method in [GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent] {
             let similarity = Similarity::Gaussian { sigma2: 1.0 };
-            let (lists, _) = find_neighbours(&matrix, k, similarity, method, 0, &()).unwrap();
+            let (lists, _) =
+                find_neighbours(&matrix, Wanted::Nearest(k), similarity, method, 0, &()).unwrap();
             assert!((0..900).all(|node| lists.of(node).len() == k.min(899)), "{method:?}, k {k}");
         }
     }
@@ -299,7 +310,8 @@ fn lists_are_as_long_as_they_can_be() {
             for (similarity, length) in
                 [(Similarity::Cosine, 0), (Similarity::Gaussian { sigma2: 1.0 }, 3.min(rows - 1))]
             {
-                let (lists, _) = find_neighbours(&matrix, 3, similarity, method, 0, &()).unwrap();
+                let (lists, _) =
+                    find_neighbours(&matrix, Wanted::Nearest(3), similarity, method, 0, &()).unwrap();
                 assert!((0..rows).all(|node| lists.of(node).len() == length), "{method:?} {similarity:?}");
             }
         }
@@ -315,9 +327,44 @@ fn large_graphs_do_not_depend_on_threads_either() {
         let runs: Vec<NeighbourLists> = [1, 2, 3, 8]
             .map(|threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| find_neighbours(&matrix, 12, Similarity::Cosine, method, 1, &())).unwrap().0
+                pool.install(|| {
+                    find_neighbours(&matrix, Wanted::Nearest(12), Similarity::Cosine, method, 1, &())
+                })
+                .unwrap()
+                .0
             })
             .into();
         assert!(runs.windows(2).all(|pair| pair[0] == pair[1]), "{method:?}");
+    }
+}
+
+#[test]
+fn some_of_each_domain_are_the_best_of_each_domain() {
+    for (rows, first_target) in [(300, 120), (300, 299), (40, 1), (700, 350)] {
+        let matrix = features(rows, 12, rows as u64);
+        for similarity in SIMILARITIES {
+            let all = naive(&matrix, rows, similarity);
+            let wanted = Wanted::OfEach { first_target, source: 4, target: 7 };
+            let truth: Vec<Vec<(u32, u32)>> = all
+                .iter()
+                .map(|list| {
+                    let of = |target: bool, k: usize| {
+                        list.iter().filter(move |r| (r.0 as usize >= first_target) == target).take(k)
+                    };
+                    let kept: Vec<_> = of(false, 4).chain(of(true, 7)).collect();
+                    list.iter().filter(|r| kept.contains(r)).copied().collect()
+                })
+                .collect();
+            for method in [GraphMethod::Exact, GraphMethod::Screened, GraphMethod::Pruned] {
+                let (lists, report) = find_neighbours(&matrix, wanted, similarity, method, 0, &()).unwrap();
+                if method == GraphMethod::Exact {
+                    assert_eq!(as_pairs(&lists), truth, "{rows} {first_target} {similarity:?}");
+                } else {
+                    // No other search knows of domains.
+                    assert_eq!(report.method, GraphMethod::Screened);
+                    assert!(report.recall > 0.99, "{report}");
+                }
+            }
+        }
     }
 }

@@ -94,6 +94,18 @@ pub struct Solve {
     pub refinements: usize,
 }
 
+impl Solve {
+    /// Several solves as one: the worst of each, iterations added up.
+    pub(crate) fn together(solves: &[Solve]) -> Solve {
+        Solve {
+            iterations: solves.iter().map(|solve| solve.iterations).sum(),
+            residual: solves.iter().map(|solve| solve.residual).fold(0.0, f64::max),
+            converged: solves.iter().all(|solve| solve.converged),
+            refinements: solves.iter().map(|solve| solve.refinements).sum(),
+        }
+    }
+}
+
 /// Asked before every iteration; an error ends the solve.
 pub(crate) type GoOn<'a> = &'a (dyn Fn() -> Result<(), Error> + Sync);
 
