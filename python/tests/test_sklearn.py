@@ -85,3 +85,17 @@ def test_agrees_with_label_spreading_on_the_same_graph(stacked, alpha):
     ours = A2LP(n_neighbors=8, alpha=alpha, n_rounds=1, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(ours.label_distributions_, theirs.label_distributions_, atol=1e-4)
     np.testing.assert_array_equal(ours.transduction_[y < 0], theirs.transduction_[y < 0])
+
+
+def test_a_consensus_votes_and_its_quality_can_be_told():
+    source, ys, target, yt = two_domains()
+    result = a2lp.label(source, ys, target, method="consensus", views=2, quality=True)
+    assert (result.labels == yt).mean() > 0.9
+    assert set(result.votes) <= {0, 1, 2} and (result.votes == 2).mean() > 0.5
+    assert "votes" in result.to_frame()
+    assert 0 < result.model.quality_["score"] <= 1
+    assert (result.model.predict(target) == yt).mean() > 0.9
+    plain = a2lp.label(source, ys, target)
+    assert plain.votes is None and plain.model.quality_ is None
+    with pytest.raises(ValueError, match="views = 4"):
+        a2lp.label(source, ys, target, method="consensus", views=4)

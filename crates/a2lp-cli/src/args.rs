@@ -381,7 +381,7 @@ pub(crate) struct LabelArgs {
     #[arg(long, help_heading = EVERYDAY)]
     pub(crate) alpha: Option<f64>,
     /// Rounds of propagation with new anchors before each; 1 is plain label propagation [default: 10]
-    #[arg(long, value_name = "N", help_heading = EVERYDAY)]
+    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) rounds: Option<usize>,
     /// Mark items below this confidence (0 to 1) as low-confidence; they keep their label [default: 0]
     #[arg(long, value_name = "W", help_heading = EVERYDAY)]

@@ -430,3 +430,36 @@ fn the_map_by_tsne_is_the_same_on_any_number_of_threads() {
     let alone = a2lp(dir.path(), &format!("{LABEL} --out z.csv --map tsne"));
     assert!(stderr(&alone).contains("add --report or --figures"), "{}", stderr(&alone));
 }
+
+#[test]
+fn views_that_vote_and_a_guard() {
+    let dir = small();
+    let out = a2lp(
+        dir.path(),
+        &format!("{LABEL} --method consensus --guard --eval-labels truth.txt --out labels.csv --report"),
+    );
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    let text = stdout(&out);
+    for part in ["views raw, centred, discriminant agree on", "quality ", "guard: ", "accuracy 100.0 %"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let labels = fs::read_to_string(dir.path().join("labels.csv")).unwrap();
+    assert!(labels.starts_with("row,label,confidence,margin,status,votes\n"), "{labels}");
+    let record = fs::read_to_string(dir.path().join("labels.csv.run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(record["settings"]["method"], "consensus");
+    assert_eq!(record["consensus"]["views"][1]["name"], "centred");
+    assert_eq!(record["consensus"]["views"][0]["accuracy_by_round"].as_array().unwrap().len(), 10);
+    assert!(record["rounds"][9]["agreement"].as_f64().unwrap() > 0.9);
+    assert!(record["summary"]["quality"]["score"].as_f64().unwrap() > 0.65);
+    assert!(record["guard"]["lp_score"].as_f64().unwrap() > 0.65);
+    let page = fs::read_to_string(dir.path().join("labels.html")).unwrap();
+    assert!(page.contains("3 views voted"));
+
+    let out = a2lp(dir.path(), &format!("{LABEL} --method lp --no-quality --out lp.csv"));
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    assert!(!stdout(&out).contains("quality"), "{}", stdout(&out));
+    let out = a2lp(dir.path(), &format!("{LABEL} --method consensus --source-nodes centres --out no.csv"));
+    assert_eq!(code(&out), 2);
+    assert!(stderr(&out).contains("consensus builds its own graphs"), "{}", stderr(&out));
+}

@@ -211,12 +211,12 @@ fn changes_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
     let confidence = rounds.iter().map(|r| (r.round as f64, r.mean_confidence)).collect();
     let mut both = vec![
         Line { name: "mean confidence".into(), points: confidence },
-        Line { name: "items whose label changed".into(), points: changed },
+        Line { name: "label changed".into(), points: changed },
     ];
     let agreement: Vec<(f64, f64)> =
         rounds.iter().filter_map(|r| Some((r.round as f64, r.agreement?))).collect();
     if !agreement.is_empty() {
-        both.insert(1, Line { name: "items on which all views agree".into(), points: agreement });
+        both.insert(1, Line { name: "all views agree".into(), points: agreement });
     }
     Some(Figure {
         name: "rounds",

@@ -126,14 +126,15 @@ fn principal_directions(features: &FeatureMatrix, kept: usize) -> Mat<f32> {
             sum
         })
         .collect();
-    let mut covariance = Mat::<f64>::zeros(columns, columns);
+    let mut covariance = Mat::<f32>::zeros(columns, columns);
     for (&(a, b), product) in pairs.iter().zip(products) {
-        covariance.as_mut().submatrix_mut(a, b, product.nrows(), product.ncols()).copy_from(&product);
+        let mut tile = covariance.as_mut().submatrix_mut(a, b, product.nrows(), product.ncols());
+        faer::zip!(&mut tile, &product).for_each(|faer::unzip!(tile, sum)| *tile = *sum as f32);
     }
     faer::set_global_parallelism(Par::Seq);
     match covariance.self_adjoint_eigen(Side::Lower) {
         // Eigenvalues ascend.
-        Ok(found) => Mat::from_fn(columns, kept, |row, at| found.U()[(row, columns - 1 - at)] as f32),
+        Ok(found) => Mat::from_fn(columns, kept, |row, at| found.U()[(row, columns - 1 - at)]),
         // Finite symmetric matrices have eigenvectors; the first columns are a projection as good as any.
         Err(_) => Mat::identity(columns, kept),
     }

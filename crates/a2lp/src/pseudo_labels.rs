@@ -315,4 +315,28 @@ mod tests {
         assert!((margin(&[0.1, 0.6, 0.3]) - 0.3).abs() < 1e-7);
         assert_eq!(margin(&[1.0]), 1.0);
     }
+
+    #[test]
+    fn classes_that_came_out_too_large_are_made_smaller() {
+        // Means are 0.6 and 0.4, shares 0.3 and 0.7: factors √½ and √1.75.
+        let mut pseudo = PseudoLabels::from_probabilities(2, vec![0.9, 0.1, 0.3, 0.7]);
+        pseudo.correct_class_sizes(&[0.3, 0.7]);
+        let (a, b) = (0.9 * 0.5f64.sqrt(), 0.1 * 1.75f64.sqrt());
+        assert!((f64::from(pseudo.probabilities(0)[0]) - a / (a + b)).abs() < 1e-6);
+        assert_eq!(pseudo.labels(), [Some(0), Some(1)]);
+        assert!((pseudo.margin()[0] - ((a - b) / (a + b)) as f32).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_vote_is_the_mean_and_an_item_is_as_well_off_as_in_its_best_view() {
+        let views = [[0.9, 0.1, 0.5, 0.5, 0.5, 0.5], [0.2, 0.8, 0.4, 0.6, 0.5, 0.5]];
+        let mut views = views.map(|p| PseudoLabels::from_probabilities(2, p.to_vec()));
+        views[0].status[1] = Status::Unreached;
+        views.iter_mut().for_each(|view| view.status[2] = Status::Unreached);
+        let vote = PseudoLabels::vote(&views, &[true, true]);
+        assert!((vote.probabilities(0)[0] - 0.55).abs() < 1e-6);
+        assert_eq!(vote.labels(), [Some(0), Some(1), None]);
+        assert_eq!(vote.status(), [Status::Labelled, Status::Labelled, Status::Unreached]);
+        assert_eq!(vote.confidence()[2], 0.0);
+    }
 }

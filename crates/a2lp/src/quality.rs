@@ -106,3 +106,86 @@ fn coherence(lists: &NeighbourLists, first_target: usize, target: &PseudoLabels)
     let observed = equal as f64 / all.max(1) as f64;
     if chance < 1.0 { (observed - chance) / (1.0 - chance) } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+    use faer::linalg::solvers::Solve;
+    use rand::{RngExt, SeedableRng};
+
+    /// Both parts by their definitions: a dense matrix, its closed form, and a double loop.
+    #[test]
+    fn quality_is_that_of_the_closed_form() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(5);
+        let (sources, targets, columns, classes) = (30, 40, 6, 3usize);
+        let mut unit = FeatureMatrix::default();
+        for row in 0..sources + targets {
+            let value =
+                |column| rng.random_range(-1.0f32..1.0) + if column == row % classes { 1.5 } else { 0.0 };
+            unit.append_row(&(0..columns).map(value).collect::<Vec<_>>());
+        }
+        unit.normalise_rows();
+        let source: Vec<ClassId> = (0..sources).map(|row| (row % classes) as ClassId).collect();
+        // One target in five has a wrong label.
+        let guess = |row: usize| (row + sources + usize::from(row.is_multiple_of(5))) % classes;
+        let probabilities =
+            (0..targets).flat_map(|row| (0..classes).map(move |c| if c == guess(row) { 1.0 } else { 0.0 }));
+        let target = PseudoLabels::from_probabilities(classes, probabilities.collect());
+
+        let parameters = Parameters::new().check().unwrap();
+        let lists = quality_graph(unit.clone(), sources, &parameters, &()).unwrap();
+        let quality = Quality::measure(&lists, &source, classes, &target, &|| Ok(())).unwrap();
+
+        let n = sources + targets;
+        let mut x: Vec<Vec<f64>> =
+            (0..n).map(|r| unit.row(r).iter().map(|&v| f64::from(v)).collect()).collect();
+        for domain in [0..sources, sources..n] {
+            let mean: Vec<f64> = (0..columns)
+                .map(|c| x[domain.clone()].iter().map(|row| row[c]).sum::<f64>() / domain.len() as f64)
+                .collect();
+            for row in &mut x[domain] {
+                row.iter_mut().zip(&mean).for_each(|(v, m)| *v -= m);
+                let length = row.iter().map(|v| v * v).sum::<f64>().sqrt();
+                row.iter_mut().for_each(|v| *v /= length);
+            }
+        }
+        let cosine = |i: usize, j: usize| x[i].iter().zip(&x[j]).map(|(a, b)| a * b).sum::<f64>();
+        let mut a = Mat::<f64>::zeros(n, n);
+        let (mut equal, mut all) = (0.0, 0.0);
+        for i in 0..n {
+            for pool in [0..sources, sources..n] {
+                let mut near: Vec<usize> = pool.filter(|&j| j != i && cosine(i, j) > 0.0).collect();
+                near.sort_by(|&p, &q| cosine(i, q).total_cmp(&cosine(i, p)));
+                for &j in near.iter().take(10) {
+                    a[(i, j)] = cosine(i, j);
+                    if i >= sources && j >= sources {
+                        all += 1.0;
+                        equal += f64::from(u8::from(guess(i - sources) == guess(j - sources)));
+                    }
+                }
+            }
+        }
+        let a = &a + a.transpose();
+        let degree = |i: usize| (0..n).map(|j| a[(i, j)]).sum::<f64>();
+        let system = Mat::<f64>::from_fn(n, n, |i, j| {
+            f64::from(u8::from(i == j)) - 0.5 * a[(i, j)] / (degree(i) * degree(j)).sqrt()
+        });
+        let y = Mat::<f64>::from_fn(n, classes, |i, c| {
+            f64::from(u8::from(i >= sources && guess(i.max(sources) - sources) == c))
+        });
+        let f = system.partial_piv_lu().solve(&y);
+        let right = |row: usize| {
+            let best = (0..classes).max_by(|&p, &q| f[(row, p)].total_cmp(&f[(row, q)])).unwrap();
+            best == row % classes
+        };
+        let reverse = (0..sources).filter(|&row| right(row)).count() as f64 / sources as f64;
+        let chance: f64 = (0..classes)
+            .map(|c| ((0..targets).filter(|&row| guess(row) == c).count() as f64 / targets as f64).powi(2))
+            .sum();
+        let coherence = (equal / all - chance) / (1.0 - chance);
+        assert!((quality.reverse - reverse).abs() < 1e-9, "{} {reverse}", quality.reverse);
+        assert!((quality.coherence - coherence).abs() < 1e-9, "{} {coherence}", quality.coherence);
+        assert!((0.3..1.0).contains(&quality.score), "{}", quality.score);
+    }
+}

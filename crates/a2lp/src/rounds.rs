@@ -350,7 +350,7 @@ fn run(
         graph,
         neighbours_secs,
     };
-    let quality_graph = views.iter().find_map(View::without_anchors).cloned().filter(|_| consensus);
+    let quality_graph = views.get(1).and_then(View::without_anchors).cloned();
     let (view, soft) = (views.swap_remove(0), softs.swap_remove(0));
     Ok(Finished { labelling, source, view, soft, quality_graph })
 }

@@ -13,7 +13,9 @@ use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix};
 use crate::graph::NeighbourGraph;
 use crate::labels::ClassId;
-use crate::neighbours::{GraphReport, NeighbourLists, Ranked, Wanted, find_neighbours, insert_nodes};
+use crate::neighbours::{
+    GraphReport, NeighbourLists, Ranked, Wanted, find_again, find_neighbours, insert_nodes,
+};
 use crate::observer::Observer;
 use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes};
 use crate::pseudo_labels::PseudoLabels;
@@ -63,7 +65,7 @@ pub(crate) struct View {
 }
 
 enum Graph {
-    /// The k nearest; `without_anchors` is kept when it is needed again.
+    /// The k nearest; `without_anchors` is kept where it is needed again.
     Nearest {
         k: usize,
         lists: NeighbourLists,
@@ -176,7 +178,7 @@ impl View {
         if let Some(discriminant) = discriminant {
             let base = discriminant.project(&labels, classes);
             let found = search(&base, Wanted::Nearest(k))?;
-            views.push((ViewName::Discriminant, view(base, k, found, false, Some(discriminant))));
+            views.push((ViewName::Discriminant, view(base, k, found, true, Some(discriminant))));
         }
         Ok(views)
     }
@@ -209,11 +211,11 @@ impl View {
             let mut known = self.labels[..self.first_target].to_vec();
             known.extend(most_confident(pseudo, round));
             self.base = discriminant.project(&known, pseudo.classes());
-            if let Graph::Nearest { k, lists, .. } = &mut self.graph {
-                let (wanted, method) = (Wanted::Nearest(*k), parameters.graph_method);
-                let found =
-                    find_neighbours(&self.base, wanted, self.similarity, method, parameters.seed, observer)?;
-                (*lists, self.report) = (found.0, Some(found.1));
+            if let Graph::Nearest { k, without_anchors: Some(before), .. } = &mut self.graph {
+                let wanted = Wanted::Nearest(*k);
+                let (lists, report) =
+                    find_again(&self.base, wanted, self.similarity, before, parameters, observer)?;
+                (*before, self.report) = (lists, Some(report));
             }
         }
         let added = place_anchors(

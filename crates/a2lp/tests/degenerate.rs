@@ -1,8 +1,8 @@
 //! Input at the edge of sense: a defined answer or a typed error, never nonsense.
 
 use a2lp::{
-    Domain, Domains, Error, FeatureMatrix, Labelling, Labels, Parameters, Similarity, Solver, SourceNodes,
-    Status, Unreached, label,
+    Domain, Domains, Error, FeatureMatrix, Labelling, Labels, Method, Parameters, Similarity, Solver,
+    SourceNodes, Status, Unreached, label,
 };
 
 fn domains<const D: usize>(
@@ -186,4 +186,48 @@ fn similarities_that_underflow_leave_items_unreached() {
     let parameters = Parameters::new().similarity(Similarity::Gaussian { sigma2: 1.0 });
     let labelling = run(&[[0.0f32]], &["a"], &[[100.0]], parameters).unwrap();
     assert_eq!(statuses(&labelling), [Status::Unreached]);
+}
+
+#[test]
+fn a_consensus_of_very_little() {
+    let far = [0.0, 0.0, 1.0];
+    type Rows = [[f32; 3]];
+    let cases: [(&Rows, &[&str], &Rows); 6] = [
+        (&[[1.0, 0.0, 0.0]], &["a"], &[[1.0, 0.1, 0.0]]),
+        (&[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], &["a", "b"], &[[1.0, 0.1, 0.0]]),
+        (&[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], &["a", "b"], &[[0.0; 3], [0.0; 3]]),
+        (&[[0.0; 3], [0.0; 3]], &["a", "b"], &[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+        (&[[1.0, 0.0, 0.0]; 5], &["a", "b", "a", "b", "a"], &[[1.0, 0.0, 0.0]; 4]),
+        (&[[1.0, 0.0, 0.0], [0.9, 0.1, 0.0]], &["a", "a"], &[[0.8, 0.1, 0.0], far]),
+    ];
+    for (source, labels, target) in cases {
+        for views in [2, 3] {
+            for k in [1, 2, 20] {
+                let parameters =
+                    Parameters::new().method(Method::Consensus).views(views).neighbours(k).quality(true);
+                let found = run(source, labels, target, parameters).unwrap();
+                for item in 0..target.len() {
+                    let sum: f32 = found.pseudo_labels.probabilities(item).iter().sum();
+                    assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+                    assert!((0.0..=1.0).contains(&found.pseudo_labels.confidence()[item]));
+                }
+                let quality = found.quality.unwrap();
+                assert!(quality.score.is_finite() && (-1.0..=1.0).contains(&quality.score), "{quality:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_consensus_refuses_what_it_cannot_heed() {
+    let consensus = || Parameters::new().method(Method::Consensus);
+    for (parameters, part) in [
+        (consensus().views(1), "views = 1"),
+        (consensus().similarity(Similarity::Dot3), "similarity = dot3"),
+        (consensus().source_nodes(SourceNodes::Centres), "source-nodes = centres"),
+        (consensus().full_graph(), "neighbours = all"),
+    ] {
+        let message = parameters.check().unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    }
 }

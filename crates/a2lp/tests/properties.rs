@@ -3,7 +3,8 @@
 mod shifted;
 
 use a2lp::{
-    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Parameters, Similarity, Solver, SourceNodes, label,
+    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Method, Parameters, Similarity, Solver,
+    SourceNodes, label,
 };
 use shifted::Shifted;
 
@@ -194,4 +195,42 @@ fn truth_only_looks_on() {
     let rounds = evaluator.rounds();
     assert_eq!(rounds.len(), 10);
     assert!(rounds.iter().all(|r| (0.0..=1.0).contains(&r.pow)));
+}
+
+#[test]
+fn a_consensus_is_the_same_on_any_number_of_threads() {
+    // Enough rows for several tasks, enough columns for principal directions to be left out.
+    let shifted = Shifted::new(6, 220, 150, true, 8);
+    for views in [2, 3] {
+        let consensus = || Parameters::new().method(Method::Consensus).views(views).quality(true);
+        let one = run(shifted.domains(), consensus().threads(1));
+        assert_eq!(one.views.len(), views);
+        for threads in [2, 3, 8] {
+            let many = run(shifted.domains(), consensus().threads(threads));
+            assert_eq!(one.pseudo_labels, many.pseudo_labels);
+            assert_eq!(one.quality, many.quality);
+            assert_eq!(one.votes(), many.votes());
+        }
+    }
+}
+
+#[test]
+fn quality_prefers_right_labels_and_does_not_change_them() {
+    let shifted = Shifted::new(4, 60, 12, true, 9);
+    for method in [Method::Lp, Method::A2lp, Method::Consensus] {
+        let plain = run(shifted.domains(), Parameters::new().method(method));
+        let measured = run(shifted.domains(), Parameters::new().method(method).quality(true));
+        assert_eq!(plain.pseudo_labels, measured.pseudo_labels);
+        assert!(plain.quality.is_none());
+        let quality = measured.quality.unwrap();
+        assert!(quality.score > 0.65 && quality.score <= 1.0, "{quality:?}");
+    }
+    // Labels that mean nothing: every class is spread over all clusters.
+    let mut senseless = Shifted::new(4, 60, 12, true, 9);
+    let names = senseless.source_labels.clone();
+    for (row, label) in senseless.source_labels.iter_mut().enumerate() {
+        label.clone_from(&names[(row * 61 + row / 7) % 240]);
+    }
+    let poor = run(senseless.domains(), Parameters::new().quality(true)).quality.unwrap();
+    assert!(poor.score < 0.65, "{poor:?}");
 }

@@ -10,7 +10,7 @@ use crate::progress::Onlooker;
 use crate::report::Drawn;
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, TargetTruth};
-use a2lp::{Domains, Labelling, Labels, Parameters, baselines};
+use a2lp::{Domains, Labelling, Labels, Method, Parameters, baselines};
 use a2lp_data::demo::{self, DemoDomain, SIDE};
 use a2lp_data::{ArrayFile, write_atomically};
 use anyhow::{Context, bail};
@@ -24,6 +24,7 @@ struct Result {
     nearest_centre: f64,
     rounds: Vec<RoundScore>,
     labelling: Labelling,
+    consensus: f64,
 }
 
 impl Result {
@@ -55,11 +56,12 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
     }
 
     type Accuracy = fn(&Result) -> f64;
-    let columns: [(&str, Accuracy); 4] = [
+    let columns: [(&str, Accuracy); 5] = [
         ("nearest neighbour", |r| r.nearest_neighbour),
         ("nearest centre", |r| r.nearest_centre),
         ("label propagation", Result::lp),
         ("A²LP", Result::a2lp),
+        ("consensus", |r| r.consensus),
     ];
     let mut header = vec!["correct %"];
     header.extend(columns.iter().map(|(name, _)| *name));
@@ -130,10 +132,13 @@ fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::
     let truth = TargetTruth::new(domains.source_labels().classes(), &target.labels);
     let nearest_neighbour = truth.score(&baselines::nearest_neighbour(&domains))?.accuracy;
     let nearest_centre = truth.score(&baselines::nearest_centre(&domains))?.accuracy;
+    let consensus = Parameters::new().method(Method::Consensus).threads(threads).check()?;
+    let consensus = a2lp::label(domains.clone(), &consensus, &Onlooker::new(None, None))?;
+    let consensus = truth.score(consensus.pseudo_labels.labels())?.accuracy;
     let evaluator = Evaluator::new(truth);
     let parameters = Parameters::new().threads(threads).check()?;
     let labelling = a2lp::label(domains, &parameters, &Onlooker::new(Some(&evaluator), None))?;
-    Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), labelling })
+    Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), labelling, consensus })
 }
 
 /// The rounds as bars of text.

@@ -43,16 +43,43 @@ impl Scorer for FullScores<'_> {
     }
 }
 
-/// The nearest other rows of every row.
+/// The nearest other rows of every row. Those of other features of the same rows spare many comparisons.
 pub(super) fn find(
     features: &FeatureMatrix,
     wanted: Wanted,
     similarity: Similarity,
+    before: Option<&NeighbourLists>,
     observer: &dyn Observer,
 ) -> Result<NeighbourLists, Error> {
-    let best = best_of_all(&FullScores { features, similarity }, wanted, observer)?;
+    let reached = match (wanted, before) {
+        (Wanted::Nearest(k), Some(before)) => Some(least_scores(features, k, similarity, before)),
+        _ => None,
+    };
+    let best = best_of_all(&FullScores { features, similarity }, wanted, reached.as_deref(), observer)?;
     let sorted = |pool: Vec<BestOf>| pool.into_par_iter().with_min_len(64).map(BestOf::sorted).collect();
     Ok(NeighbourLists::from_pools(best.into_iter().map(sorted).collect(), wanted.most()))
+}
+
+/// What the rows listed `before` score now, the least of each list: if they are k, the k nearest score no less.
+fn least_scores(
+    features: &FeatureMatrix,
+    k: usize,
+    similarity: Similarity,
+    before: &NeighbourLists,
+) -> Vec<f32> {
+    (0..features.rows())
+        .into_par_iter()
+        .with_min_len(64)
+        .map_init(Vec::new, |scores, row| {
+            let listed = before.of(row);
+            if listed.len() < k {
+                return similarity.floor();
+            }
+            similarity.chain().of_each(features, row, listed.iter().map(|r| r.node()), scores);
+            let least = scores.iter().map(|&score| similarity.score(score)).fold(f32::INFINITY, f32::min);
+            least.max(similarity.floor())
+        })
+        .collect()
 }
 
 /// The `k` nearest other rows of some rows, by looking at all of a pool: what a faster search is measured against.

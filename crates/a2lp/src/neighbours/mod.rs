@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::Chain;
 use crate::observer::Observer;
-use crate::parameters::{GraphMethod, Similarity};
+use crate::parameters::{CheckedParameters, GraphMethod, Similarity};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,6 +41,11 @@ pub struct GraphReport {
     pub sampled_rows: usize,
     /// Share of rows whose lists are proved to be exact.
     pub certified: f64,
+}
+
+impl GraphReport {
+    const EXACT: GraphReport =
+        GraphReport { method: GraphMethod::Exact, recall: 1.0, sampled_rows: 0, certified: 1.0 };
 }
 
 /// What the search was and what it missed, for people.
@@ -90,6 +95,24 @@ impl Wanted {
 /// Rows on which an inexact search is compared with the truth.
 const SAMPLE: usize = 128;
 
+/// Finds the neighbours of rows whose features have changed since the lists `before` were made.
+pub(crate) fn find_again(
+    features: &FeatureMatrix,
+    wanted: Wanted,
+    similarity: Similarity,
+    before: &NeighbourLists,
+    parameters: &CheckedParameters,
+    observer: &dyn Observer,
+) -> Result<(NeighbourLists, GraphReport), Error> {
+    match parameters.graph_method.resolve(features.rows(), features.columns(), wanted) {
+        GraphMethod::Exact => {
+            let lists = exact::find(features, wanted, similarity, Some(before), observer)?;
+            Ok((lists, GraphReport::EXACT))
+        }
+        method => find_neighbours(features, wanted, similarity, method, parameters.seed, observer),
+    }
+}
+
 /// Finds the nearest other rows of every row. Only the exact and the screened search can look for some of each domain, so
 /// the latter then stands in for the others.
 pub(crate) fn find_neighbours(
@@ -112,13 +135,12 @@ pub(crate) fn find_neighbours(
         (GraphMethod::Nndescent, Wanted::Nearest(k)) => {
             (nndescent::find(features, k, similarity, seed, observer)?, 0.0)
         }
-        (GraphMethod::Exact, _) => (exact::find(features, wanted, similarity, observer)?, 1.0),
+        (GraphMethod::Exact, _) => {
+            return Ok((exact::find(features, wanted, similarity, None, observer)?, GraphReport::EXACT));
+        }
         _ => screened::find(features, wanted, similarity, observer)?,
     };
-    let (recall, sampled_rows) = match method {
-        GraphMethod::Exact => (1.0, 0),
-        _ => sample_recall(features, &lists, wanted, similarity),
-    };
+    let (recall, sampled_rows) = sample_recall(features, &lists, wanted, similarity);
     Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
 }
 

@@ -67,14 +67,14 @@ pub(super) fn find(
             Wanted::OfEach { first_target, source: more(source), target: more(target) }
         }
     };
-    let proposed = best_of_all(&CheapScores(quantised), proposed, observer)?;
+    let proposed = best_of_all(&CheapScores(quantised), proposed, None, observer)?;
     let mut pools: Vec<Vec<Vec<Ranked>>> = Vec::new();
     let mut certain_lists = 0;
     for (proposed, (pool, k)) in proposed.into_iter().zip(wanted.pools(features.rows())) {
         let (mut lists, certain, doubtful) = choose_all(features, proposed, k, similarity, &bounds);
         // Six bits do not tell the neighbours of these rows from the rest: nearly equal rows, most likely.
         if doubtful.len() as f64 > MOSTLY_DOUBTFUL * lists.len() as f64 {
-            return Ok((exact::find(features, wanted, similarity, observer)?, 1.0));
+            return Ok((exact::find(features, wanted, similarity, None, observer)?, 1.0));
         }
         for batch in doubtful.chunks(SECOND_LOOKS) {
             let total = features.rows() as u64;

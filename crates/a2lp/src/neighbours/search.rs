@@ -37,9 +37,12 @@ pub(super) trait Scorer: Sync {
 }
 
 /// The best other rows of every row, not yet sorted: one list of rows for each pool that neighbours are [`Wanted`] from.
+/// Where scores are known that as many rows reach as are wanted of the first pool, `reached` has them, and nothing below
+/// is looked at.
 pub(super) fn best_of_all(
     scorer: &impl Scorer,
     wanted: Wanted,
+    reached: Option<&[f32]>,
     observer: &dyn Observer,
 ) -> Result<Vec<Vec<BestOf>>, Error> {
     let rows = scorer.rows();
@@ -53,7 +56,13 @@ pub(super) fn best_of_all(
     let candidates: Vec<Mutex<Vec<Vec<BestOf>>>> = groups
         .iter()
         .map(|(_, rows)| {
-            Mutex::new(pools.iter().map(|(_, k)| vec![BestOf::new(*k, scorer.floor()); rows.len()]).collect())
+            let mut best: Vec<Vec<BestOf>> =
+                pools.iter().map(|(_, k)| vec![BestOf::new(*k, scorer.floor()); rows.len()]).collect();
+            if let Some(reached) = reached {
+                let reached = reached[rows.clone()].iter().map(|&score| BestOf::new(pools[0].1, score));
+                best[0] = reached.collect();
+            }
+            Mutex::new(best)
         })
         .collect();
 

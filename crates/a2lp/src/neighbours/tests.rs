@@ -368,3 +368,13 @@ fn some_of_each_domain_are_the_best_of_each_domain() {
         }
     }
 }
+
+#[test]
+fn neighbours_of_before_do_not_show_in_those_of_now() {
+    let (before, now) = (features(500, 9, 1), features(500, 9, 2));
+    for similarity in SIMILARITIES {
+        let lists = find_exact(&before, 15, similarity);
+        let found = exact::find(&now, Wanted::Nearest(15), similarity, Some(&lists), &()).unwrap();
+        assert_eq!(as_pairs(&found), naive(&now, 15, similarity));
+    }
+}
