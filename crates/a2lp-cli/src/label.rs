@@ -409,7 +409,7 @@ fn describe(record: &RunRecord, labelling: &Labelling) -> String {
     }
     if let Some(quality) = &summary.quality {
         text += &format!(
-            "quality {:.3} (back to the source {:.3}, coherence {:.3}): ranks runs on these features, is no accuracy\n",
+            "quality {:.3} (back to the source {:.3}, coherence {:.3}): ranks runs on these features; no estimate of the accuracy\n",
             quality.score, quality.reverse, quality.coherence
         );
     }

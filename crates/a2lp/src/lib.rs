@@ -8,7 +8,7 @@
 //! The modules follow the data, and each uses only what stands to its left:
 //!
 //! ```text
-//! features → neighbours → affinity → propagation → pseudo_labels → anchors ⟲ rounds
+//! features → neighbours → affinity → propagation → pseudo_labels → anchors → view ⟲ rounds
 //! ```
 //!
 //! | type | is | made by |
@@ -19,6 +19,7 @@
 //! | [`SoftLabels`] | F* = (I − αS)⁻¹Y (eq. 7) | `propagation` |
 //! | [`PseudoLabels`] | label, probabilities, confidence (eq. 8), status | `pseudo_labels` |
 //! | [`Anchor`] | one virtual labelled item per class (eq. 9) | `anchors` |
+//! | [`Quality`] | how consistent labels look | `quality` |
 //! | [`Labelling`] | all of it, with the trace of every round | [`label`] |
 //!
 //! The truth about the target, where somebody has it, lives in [`evaluation`] and cannot reach the method.
