@@ -261,7 +261,7 @@ pub(crate) struct PredictArgs {
     /// New items of the kind the network was trained on: images, features, or arrays of images
     #[arg(long, alias = "features", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) images: PathBuf,
-    /// Where the labels go (.csv)
+    /// Where the labels go: .csv, .jsonl, .npz, or .json (tasks for Label Studio)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Also write the probability of every class
@@ -331,7 +331,8 @@ pub(crate) struct LabelArgs {
     /// Features of the domain to be labelled
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) target: PathBuf,
-    /// Where the labels go (CSV). Beside it go the run record, FILE.run.json, and what `a2lp report` needs, FILE.trace.json
+    /// Where the labels go: .csv, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio, the least certain first).
+    /// Beside it go the run record, FILE.run.json, and what `a2lp report` needs, FILE.trace.json
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Ids of the target items, copied to the output; not needed when the target file holds them

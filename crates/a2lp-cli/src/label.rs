@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::args::{LabelArgs, Preset, SimilarityArg};
 use crate::memory;
-use crate::output::{record_path, trace_path, write_compact_json, write_json, write_labels};
+use crate::output::{LabelTable, check_labels_path, record_path, trace_path, write_compact_json, write_json};
 use crate::progress::Onlooker;
 use crate::report::{self, Drawn};
 use crate::table::{percent, render};
@@ -98,8 +98,15 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
         eprintln!("note: no thumbnails for the report: {error:#}");
     }
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
-    let (classes, pseudo, votes) = (&labelling.classes, &labelling.pseudo_labels, labelling.votes());
-    write_labels(&args.out, args.force, classes, pseudo, ids, votes.as_deref(), args.probabilities)?;
+    let votes = labelling.votes();
+    let table = LabelTable {
+        classes: &labelling.classes,
+        labels: &labelling.pseudo_labels,
+        ids,
+        votes: votes.as_deref(),
+        probabilities: args.probabilities,
+    };
+    table.write(&args.out, args.force)?;
     let evaluation =
         score.clone().zip(round_scores.clone()).map(|(score, rounds)| Evaluation { score, rounds });
     let record = RunRecord {
@@ -202,7 +209,8 @@ fn resolve(args: &LabelArgs) -> Parameters {
 
 /// Refuses before any work when an output is in the way.
 fn check_outputs(args: &LabelArgs) -> anyhow::Result<()> {
-    for path in [args.out.clone(), record_path(&args.out), trace_path(&args.out)] {
+    check_labels_path(&args.out, args.force)?;
+    for path in [record_path(&args.out), trace_path(&args.out)] {
         if path.exists() && !args.force {
             bail!("{} exists already; pass --force to replace it", path.display());
         }

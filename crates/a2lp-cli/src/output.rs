@@ -1,7 +1,9 @@
 //! The labels file.
 
 use a2lp::{Classes, PseudoLabels};
-use a2lp_data::{DataError, write_atomically};
+use a2lp_data::{ArrayFile, DataError, write_atomically};
+use serde_json::json;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Where the run record of an output goes.
@@ -32,47 +34,176 @@ pub(crate) fn write_compact_json(
     })
 }
 
-/// One row per target item. `votes` are the views of a consensus that gave the item its label.
-pub(crate) fn write_labels(
-    path: &Path,
-    force: bool,
-    classes: &Classes,
-    pseudo: &PseudoLabels,
-    ids: Option<&[String]>,
-    votes: Option<&[usize]>,
-    probabilities: bool,
-) -> Result<(), DataError> {
-    write_atomically(path, force, |file| {
+/// What a labels file can be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum LabelFormat {
+    Csv,
+    JsonLines,
+    Npz,
+    LabelStudio,
+}
+
+impl LabelFormat {
+    /// By the ending of the name; without one it is CSV.
+    fn of(path: &Path) -> anyhow::Result<Self> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            None | Some("csv") => Ok(LabelFormat::Csv),
+            Some("jsonl") => Ok(LabelFormat::JsonLines),
+            Some("npz") => Ok(LabelFormat::Npz),
+            Some("json") => Ok(LabelFormat::LabelStudio),
+            Some(_) => anyhow::bail!(
+                "{}: labels are written as .csv, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio)",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// Refuses a labels file that could not be written, before there is anything to write.
+pub(crate) fn check_labels_path(path: &Path, force: bool) -> anyhow::Result<()> {
+    LabelFormat::of(path)?;
+    if path.exists() && !force {
+        anyhow::bail!("{} exists already; pass --force to replace it", path.display());
+    }
+    Ok(())
+}
+
+/// The labels of a target on their way into a file, one row per item.
+pub(crate) struct LabelTable<'a> {
+    pub(crate) classes: &'a Classes,
+    pub(crate) labels: &'a PseudoLabels,
+    pub(crate) ids: Option<&'a [String]>,
+    /// Views of a consensus that gave each item its label.
+    pub(crate) votes: Option<&'a [usize]>,
+    /// Write the probability of every class as well?
+    pub(crate) probabilities: bool,
+}
+
+impl LabelTable<'_> {
+    /// Writes it, in the format that the ending of `path` names.
+    pub(crate) fn write(&self, path: &Path, force: bool) -> anyhow::Result<()> {
+        match LabelFormat::of(path)? {
+            LabelFormat::Csv => write_atomically(path, force, |file| self.csv(file))?,
+            LabelFormat::JsonLines => write_atomically(path, force, |file| self.json_lines(file))?,
+            LabelFormat::Npz => self.arrays().write(path, force)?,
+            LabelFormat::LabelStudio => write_compact_json(path, force, &self.tasks())?,
+        }
+        Ok(())
+    }
+
+    fn name(&self, item: usize) -> Option<&str> {
+        self.labels.labels()[item].map(|class| self.classes.name(class))
+    }
+
+    fn csv(&self, file: &mut dyn Write) -> std::io::Result<()> {
+        let labels = self.labels;
         let mut csv = csv::Writer::from_writer(file);
         let mut header = vec!["row".to_string()];
-        header.extend(ids.map(|_| "id".to_string()));
+        header.extend(self.ids.map(|_| "id".to_string()));
         header.extend(["label", "confidence", "margin", "status"].map(String::from));
-        header.extend(votes.map(|_| "votes".to_string()));
-        if probabilities {
-            header.extend(classes.names().iter().map(|name| format!("p_{name}")));
+        header.extend(self.votes.map(|_| "votes".to_string()));
+        if self.probabilities {
+            header.extend(self.classes.names().iter().map(|name| format!("p_{name}")));
         }
         csv.write_record(&header)?;
         let mut record = csv::StringRecord::new();
-        for item in 0..pseudo.len() {
+        for item in 0..labels.len() {
             record.clear();
             record.push_field(&item.to_string());
-            if let Some(ids) = ids {
+            if let Some(ids) = self.ids {
                 record.push_field(&ids[item]);
             }
-            record.push_field(pseudo.labels()[item].map_or("", |class| classes.name(class)));
-            record.push_field(&format!("{:.6}", pseudo.confidence()[item]));
-            record.push_field(&format!("{:.6}", pseudo.margin()[item]));
-            record.push_field(pseudo.status()[item].as_str());
-            if let Some(votes) = votes {
+            record.push_field(self.name(item).unwrap_or(""));
+            record.push_field(&format!("{:.6}", labels.confidence()[item]));
+            record.push_field(&format!("{:.6}", labels.margin()[item]));
+            record.push_field(labels.status()[item].as_str());
+            if let Some(votes) = self.votes {
                 record.push_field(&votes[item].to_string());
             }
-            if probabilities {
-                pseudo.probabilities(item).iter().for_each(|p| record.push_field(&format!("{p:.8}")));
+            if self.probabilities {
+                labels.probabilities(item).iter().for_each(|p| record.push_field(&format!("{p:.8}")));
             }
             csv.write_record(&record)?;
         }
         csv.flush()
-    })
+    }
+
+    fn json_lines(&self, file: &mut dyn Write) -> std::io::Result<()> {
+        let labels = self.labels;
+        for item in 0..labels.len() {
+            let mut line = serde_json::Map::new();
+            line.insert("row".into(), item.into());
+            if let Some(ids) = self.ids {
+                line.insert("id".into(), ids[item].as_str().into());
+            }
+            line.insert("label".into(), self.name(item).into());
+            line.insert("confidence".into(), labels.confidence()[item].into());
+            line.insert("margin".into(), labels.margin()[item].into());
+            line.insert("status".into(), labels.status()[item].as_str().into());
+            if let Some(votes) = self.votes {
+                line.insert("votes".into(), votes[item].into());
+            }
+            if self.probabilities {
+                let named = self.classes.names().iter().zip(labels.probabilities(item));
+                let named: serde_json::Map<_, _> = named.map(|(name, &p)| (name.clone(), p.into())).collect();
+                line.insert("probabilities".into(), named.into());
+            }
+            serde_json::to_writer(&mut *file, &line)?;
+            file.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Label numbers are positions in `class_names`, -1 where there is none.
+    fn arrays(&self) -> ArrayFile {
+        let labels = self.labels;
+        let numbers: Vec<i64> = labels.labels().iter().map(|label| label.map_or(-1, i64::from)).collect();
+        let status: Vec<&str> = labels.status().iter().map(|status| status.as_str()).collect();
+        let mut arrays = ArrayFile::new()
+            .integers("labels", &numbers)
+            .strings("class_names", self.classes.names())
+            .vector("confidence", labels.confidence())
+            .vector("margin", labels.margin())
+            .strings("status", &status);
+        if let Some(ids) = self.ids {
+            arrays = arrays.strings("ids", ids);
+        }
+        if let Some(votes) = self.votes {
+            arrays = arrays.integers("votes", &votes.iter().map(|&votes| votes as i64).collect::<Vec<_>>());
+        }
+        if self.probabilities {
+            let all: Vec<f32> =
+                (0..labels.len()).flat_map(|item| labels.probabilities(item)).copied().collect();
+            arrays = arrays.matrix("probabilities", labels.len(), self.classes.len(), &all);
+        }
+        arrays
+    }
+
+    /// Tasks with what we think of them, for people to check: the least certain first.
+    fn tasks(&self) -> Vec<serde_json::Value> {
+        let labels = self.labels;
+        let mut order: Vec<usize> = (0..labels.len()).collect();
+        order.sort_by(|&a, &b| labels.confidence()[a].total_cmp(&labels.confidence()[b]));
+        let task = |item: usize| {
+            let id = self.ids.map_or_else(|| item.to_string(), |ids| ids[item].clone());
+            let predictions: Vec<_> = self
+                .name(item)
+                .map(|name| {
+                    json!({
+                        "model_version": concat!("a2lp ", env!("CARGO_PKG_VERSION")),
+                        "score": labels.confidence()[item],
+                        "result": [{
+                            "from_name": "label", "to_name": "item", "type": "choices", "value": { "choices": [name] },
+                        }],
+                    })
+                })
+                .into_iter()
+                .collect();
+            let status = labels.status()[item].as_str();
+            json!({ "data": { "item": id, "row": item, "status": status }, "predictions": predictions })
+        };
+        order.into_iter().map(task).collect()
+    }
 }
 
 /// Pretty JSON with a line break at the end.

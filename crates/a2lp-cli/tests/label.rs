@@ -463,3 +463,47 @@ fn views_that_vote_and_a_guard() {
     assert_eq!(code(&out), 2);
     assert!(stderr(&out).contains("consensus builds its own graphs"), "{}", stderr(&out));
 }
+
+#[test]
+fn labels_in_every_format_say_the_same() {
+    let dir = small();
+    for ending in ["csv", "jsonl", "npz", "json"] {
+        let out = a2lp(
+            dir.path(),
+            &format!("{LABEL} --method consensus --probabilities --out labels.{ending} --no-quality"),
+        );
+        assert_eq!(code(&out), 0, "{}", stderr(&out));
+    }
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let csv = read("labels.csv");
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let lines = read("labels.jsonl");
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((rows.len(), lines.len()), (20, 20));
+    for (row, line) in rows.iter().zip(&lines) {
+        assert_eq!(line["row"].to_string(), row[0]);
+        assert_eq!(line["label"], row[1]);
+        assert!((line["confidence"].as_f64().unwrap() - row[2].parse::<f64>().unwrap()).abs() < 1e-6);
+        assert_eq!(line["status"], row[4]);
+        assert_eq!(line["votes"].to_string(), row[5]);
+        assert!(
+            (line["probabilities"]["bike"].as_f64().unwrap() - row[6].parse::<f64>().unwrap()).abs() < 1e-6
+        );
+    }
+    // What we write as .npz can be the labels of something else.
+    let names = a2lp_data::read_labels(&dir.path().join("labels.npz")).unwrap();
+    assert_eq!(names.len(), 20);
+    let tasks: serde_json::Value = serde_json::from_str(&read("labels.json")).unwrap();
+    let tasks = tasks.as_array().unwrap();
+    assert_eq!(tasks.len(), 20);
+    let scores: Vec<f64> =
+        tasks.iter().map(|task| task["predictions"][0]["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted(), "{scores:?}");
+    let first = tasks[0]["data"]["row"].as_u64().unwrap() as usize;
+    assert_eq!(tasks[0]["predictions"][0]["result"][0]["value"]["choices"][0], rows[first][1]);
+
+    let out = a2lp(dir.path(), &format!("{LABEL} --out labels.parquet"));
+    assert_eq!(code(&out), 2);
+    assert!(stderr(&out).contains("labels are written as .csv"), "{}", stderr(&out));
+}

@@ -76,6 +76,11 @@ impl ArrayFile {
         self.numbers(name, "<f4", &[rows, columns], values.iter().flat_map(|v| v.to_le_bytes()))
     }
 
+    /// Adds a vector of f32.
+    pub fn vector(self, name: &str, values: &[f32]) -> Self {
+        self.numbers(name, "<f4", &[values.len()], values.iter().flat_map(|v| v.to_le_bytes()))
+    }
+
     /// Adds a vector of whole numbers.
     pub fn integers(self, name: &str, values: &[i64]) -> Self {
         self.numbers(name, "<i8", &[values.len()], values.iter().flat_map(|v| v.to_le_bytes()))

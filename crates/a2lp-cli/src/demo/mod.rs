@@ -5,7 +5,7 @@ mod picture;
 use crate::Outcome;
 use crate::args::{Cli, Command, DemoArgs, Looks};
 use crate::label;
-use crate::output::write_labels;
+use crate::output::LabelTable;
 use crate::progress::Onlooker;
 use crate::report::Drawn;
 use crate::table::{percent, render};
@@ -177,7 +177,8 @@ fn write_files(dir: &Path, source: &DemoDomain, target: &DemoDomain, result: &Re
     arrays(target).strings("ids", &ids).write(&dir.join("target.npz"), true)?;
     write_atomically(&dir.join("truth.txt"), true, |file| writeln!(file, "{}", target.labels.join("\n")))?;
     let Labelling { classes, pseudo_labels, .. } = &result.labelling;
-    write_labels(&dir.join("labels.csv"), true, classes, pseudo_labels, Some(&ids), None, false)?;
+    LabelTable { classes, labels: pseudo_labels, ids: Some(&ids), votes: None, probabilities: false }
+        .write(&dir.join("labels.csv"), true)?;
     let picture = picture::draw(source, target, result.nearest_neighbour, &result.rounds)?;
     write_atomically(&dir.join("demo.svg"), true, |file| file.write_all(picture.as_bytes()))?;
     Ok(())

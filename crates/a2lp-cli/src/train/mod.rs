@@ -9,7 +9,7 @@ pub(crate) use predict::predict;
 
 use crate::Outcome;
 use crate::args::{Looks, MoreLooks, Preset, TrainArgs, TrainHow};
-use crate::output::{write_json, write_labels};
+use crate::output::{LabelTable, write_json};
 use crate::report::Drawn;
 use crate::table::{percent, render};
 use a2lp::evaluation::TargetTruth;
@@ -346,7 +346,8 @@ fn keep(
     write_json(&folder.join(MODEL), true, &model)?;
     let ids = task.target.ids.as_deref();
     let labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
-    write_labels(&folder.join(LABELS), true, task.classes, &labels, ids, None, false)?;
+    LabelTable { classes: task.classes, labels: &labels, ids, votes: None, probabilities: false }
+        .write(&folder.join(LABELS), true)?;
     if let Some(pseudo) = &trained.labels {
         write_pseudo_labels(&folder.join(PSEUDO_LABELS), task, pseudo)?;
     }

@@ -4,7 +4,7 @@ use super::data::{self, Reading};
 use super::{MODEL, ModelFile, WEIGHTS, device};
 use crate::Outcome;
 use crate::args::PredictArgs;
-use crate::output::write_labels;
+use crate::output::{LabelTable, check_labels_path};
 use crate::table::percent;
 use a2lp::evaluation::TargetTruth;
 use a2lp::{Classes, PseudoLabels};
@@ -16,9 +16,7 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<Outcome> {
     if args.threads > 0 {
         rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global().ok();
     }
-    if args.out.exists() && !args.force {
-        bail!("{} exists already; pass --force to replace it", args.out.display());
-    }
+    check_labels_path(&args.out, args.force)?;
     let path = args.model.join(MODEL);
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("{}: no finished training run", args.model.display()))?;
@@ -40,7 +38,9 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<Outcome> {
     let classes = Classes::new(file.classes)?;
     let probabilities = model.predict(&items.inputs, device(args.device.as_deref())?)?;
     let labels = PseudoLabels::from_probabilities(classes.len(), probabilities);
-    write_labels(&args.out, args.force, &classes, &labels, items.ids.as_deref(), None, args.probabilities)?;
+    let (ids, probabilities) = (items.ids.as_deref(), args.probabilities);
+    LabelTable { classes: &classes, labels: &labels, ids, votes: None, probabilities }
+        .write(&args.out, args.force)?;
     let mean = labels.confidence().iter().sum::<f32>() / labels.len().max(1) as f32;
     let mut text = format!(
         "{} items labelled, mean confidence {mean:.3}; labels in {}\n",

@@ -70,7 +70,7 @@ pub struct Transform {
 
 impl Transform {
     /// Every name there is: a family, and `-train` behind it for its random form.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 17] = [
         "ours",
         "ours-train",
         "simple",
@@ -86,6 +86,8 @@ impl Transform {
         "mstn",
         "mstn-train",
         "lite",
+        "small",
+        "small-train",
     ];
 
     /// The transform of this name.
@@ -109,6 +111,10 @@ impl Transform {
             "mstn-train" => (vec![Square(256, Bilinear), RandomCrop(227), Flip], CAFFE, 227),
             "lite" => {
                 (vec![ShorterSide(256, Bicubic, Rest::Rounded), CentreCrop(224, Offset::Down)], LITE, 224)
+            }
+            "small" => (vec![ShorterSide(72, Bilinear, Rest::CutOff), centre(64)], IMAGENET, 64),
+            "small-train" => {
+                (vec![ShorterSide(72, Bilinear, Rest::CutOff), RandomCrop(64), Flip], IMAGENET, 64)
             }
             _ => return None,
         };

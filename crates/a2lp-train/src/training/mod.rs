@@ -290,6 +290,7 @@ impl Training<'_> {
         }
         let mean = |sum: f64| sum / steps.max(1) as f64;
         let losses = Losses { source: mean(sum.source), target: mean(sum.target), domain: mean(sum.domain) };
+        let stepped = began.elapsed().as_secs_f64();
         *seen = self.evaluate(state, observer, plain)?;
         let progress = round as f64 / settings.rounds as f64;
         observer.round(&TrainedRound {
@@ -302,7 +303,7 @@ impl Training<'_> {
             changed,
             probabilities: &seen.probabilities,
             settled: state.settled,
-            seconds: [labelled, began.elapsed().as_secs_f64()],
+            seconds: [labelled, stepped],
         })?;
         state.rounds = round;
         Ok(())
