@@ -3,7 +3,7 @@
 use crate::affinity::Affinity;
 use crate::anchors::Anchor;
 use crate::error::{Domain, Error};
-use crate::features::{Domains, FeatureMatrix};
+use crate::features::Domains;
 use crate::graph::NeighbourGraph;
 use crate::labels::{ClassId, Classes};
 use crate::model::Model;
@@ -147,12 +147,7 @@ pub fn fit(
     }
     parameters.pool()?.install(|| {
         let mut run = run(domains, graph, None, parameters, observer)?;
-        let needed = parameters.quality && run.quality_graph.is_none();
-        run.measure(
-            if needed { run.view.base.clone() } else { FeatureMatrix::default() },
-            parameters,
-            observer,
-        )?;
+        run.measure(true, parameters, observer)?;
         let Finished { labelling, view, soft, .. } = run;
         let candidates: Vec<bool> = labelling.source_counts.iter().map(|&n| n > 0).collect();
         let reached = view.affinity()?.reached(&view.labels);
@@ -206,8 +201,7 @@ fn finish(
     parameters: &CheckedParameters,
     observer: &dyn Observer,
 ) -> Result<Labelling, Error> {
-    let unit = std::mem::take(&mut run.view.base);
-    run.measure(unit, parameters, observer)?;
+    run.measure(false, parameters, observer)?;
     Ok(run.labelling)
 }
 
@@ -262,17 +256,20 @@ fn run(
         let mut votes: Vec<PseudoLabels> = Vec::new();
         let mut solves: Vec<Solve> = Vec::new();
         let (mut graph_secs, mut solve_secs) = (0.0, 0.0);
-        // What observers are shown: the first view.
-        let mut shown: Option<(Affinity<'_>, &View)> = None;
-        for (view, soft) in views.iter_mut().zip(&mut softs) {
-            let started = Instant::now();
-            if let Some(found) = &found {
-                let added = view.learn(found, number - 1, parameters, &within)?;
-                if shown.is_none() {
+        let started = Instant::now();
+        if let Some(found) = found.take() {
+            for (at, view) in views.iter_mut().enumerate() {
+                let added = view.learn(&found, number - 1, parameters, &within)?;
+                if at == 0 {
                     anchors.extend(added);
                 }
             }
-            let view = &*view;
+        }
+        graph_secs += started.elapsed().as_secs_f64();
+        // What observers are shown: the first view.
+        let mut shown: Option<(Affinity<'_>, &View)> = None;
+        for (view, soft) in views.iter().zip(&mut softs) {
+            let started = Instant::now();
             let affinity = view.affinity()?;
             let reached = affinity.reached(&view.labels);
             graph_secs += started.elapsed().as_secs_f64();
@@ -367,10 +364,11 @@ struct Finished {
 }
 
 impl Finished {
-    /// Measures the quality of the labels, if that was asked for and the run knows all rows of the source.
+    /// Measures the quality of the labels, if that was asked for and the run knows all rows of the source. `keep` the
+    /// features, or use them up.
     fn measure(
         &mut self,
-        unit: FeatureMatrix,
+        keep: bool,
         parameters: &CheckedParameters,
         observer: &dyn Observer,
     ) -> Result<(), Error> {
@@ -380,7 +378,8 @@ impl Finished {
         let lists = match self.quality_graph.take() {
             Some(lists) => lists,
             None => {
-                let mut unit = unit;
+                let base = &mut self.view.base;
+                let mut unit = if keep { base.clone() } else { std::mem::take(base) };
                 if parameters.similarity != Similarity::Cosine {
                     unit.normalise_rows();
                 }
