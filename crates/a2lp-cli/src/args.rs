@@ -27,6 +27,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Label(Box<LabelArgs>),
     Graph(GraphArgs),
+    Convert(ConvertArgs),
     Inspect(InspectArgs),
     Demo(DemoArgs),
     Report(ReportArgs),
@@ -461,6 +462,30 @@ pub(crate) struct LabelArgs {
     /// End early when a round changes no label
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) stop_when_stable: bool,
+}
+
+/// Turn feature files into another format
+///
+/// Several files become one, in the order given. Labels and ids that stand in the files come along; class names take the place
+/// of their numbers.
+#[derive(Args)]
+#[command(after_help = "Example: a2lp convert part1.csv part2.npz --out all.safetensors")]
+pub(crate) struct ConvertArgs {
+    /// Files of features: .npy, .npz, .safetensors, .csv
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where they go: .npz, .npy (labels and ids in files beside it), .safetensors or .csv
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// Labels of all rows, where the files have none
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) labels: Option<PathBuf>,
+    /// Ids of all rows, where the files have none
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ids: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Find the neighbours of every row and save the graph

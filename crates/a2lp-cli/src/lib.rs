@@ -6,6 +6,7 @@
 
 mod args;
 mod config;
+mod convert;
 mod demo;
 mod experiment;
 #[cfg(feature = "networks")]
@@ -68,6 +69,7 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Label(args) => label::run(&args),
         Command::Graph(args) => graph::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) => report::run(&args),

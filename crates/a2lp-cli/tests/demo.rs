@@ -16,8 +16,8 @@ fn the_demo_beats_label_propagation_by_five_points_and_its_files_work() {
     assert!(out.status.success(), "{text}");
     let mean = text.lines().find(|line| line.trim_start().starts_with("mean")).unwrap();
     let numbers: Vec<f64> = mean.split_whitespace().skip(1).map(|n| n.parse().unwrap()).collect();
-    let [nearest, _, lp, a2lp_accuracy] = numbers[..] else { panic!("{mean}") };
-    assert!(a2lp_accuracy - lp >= 5.0 && lp > nearest, "{mean}");
+    let [nearest, _, lp, a2lp_accuracy, consensus] = numbers[..] else { panic!("{mean}") };
+    assert!(a2lp_accuracy - lp >= 5.0 && lp > nearest && consensus > a2lp_accuracy, "{mean}");
 
     // The command it suggests gives the labels it saved.
     let suggested = text.lines().last().unwrap().trim().strip_prefix("a2lp ").unwrap().to_string();

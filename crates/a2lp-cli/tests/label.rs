@@ -507,3 +507,36 @@ fn labels_in_every_format_say_the_same() {
     assert_eq!(code(&out), 2);
     assert!(stderr(&out).contains("labels are written as .csv"), "{}", stderr(&out));
 }
+
+#[test]
+fn features_go_from_any_format_to_any() {
+    let dir = small();
+    let mut last = "src.csv".to_string();
+    for ending in ["npz", "safetensors", "csv", "npy"] {
+        let out = a2lp(dir.path(), &format!("convert {last} --out c.{ending}"));
+        assert_eq!(code(&out), 0, "{}", stderr(&out));
+        assert_eq!(stdout(&out), format!("20 rows of 3 features, labels, ids in c.{ending}\n"));
+        last = format!("c.{ending}");
+    }
+    let read = |name: &str| a2lp_data::FeatureFile::open(&dir.path().join(name)).unwrap();
+    assert_eq!(read("c.npy").read().unwrap(), read("src.csv").read().unwrap());
+    assert_eq!(read("c.csv").labels().unwrap(), read("src.csv").labels().unwrap());
+    assert_eq!(read("c.npz").ids().unwrap(), read("src.csv").ids().unwrap());
+    let words = a2lp_data::read_labels(&dir.path().join("c.labels.npy")).unwrap();
+    assert_eq!(Some(words), read("c.npz").labels().unwrap());
+
+    let out = a2lp(dir.path(), "convert c.npz c.safetensors --out both.npz");
+    assert_eq!(stdout(&out), "40 rows of 3 features, labels, ids in both.npz\n", "{}", stderr(&out));
+    for (args, part) in [
+        ("convert c.npz tgt.csv --out no.npz", "tgt.csv has no labels, but another file has"),
+        ("convert c.npz --out no.parquet", "written as .npz"),
+        ("convert c.npz --out c.csv", "exists already"),
+        ("convert c.npz --labels truth.txt --out yes.npz", ""),
+        ("convert c.npz tgt.csv --labels truth.txt --out no.npz", "tgt.csv has no ids"),
+        ("convert c.npz c.safetensors --labels truth.txt --out no.npz", "20 labels for 40 rows"),
+    ] {
+        let out = a2lp(dir.path(), args);
+        assert_eq!(code(&out), if part.is_empty() { 0 } else { 2 }, "{args}");
+        assert!(stderr(&out).contains(part), "{args}: {}", stderr(&out));
+    }
+}
