@@ -79,12 +79,16 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     let graph =
         args.graph.as_deref().map(|path| Ok::<_, anyhow::Error>((path, read_graph(path)?))).transpose()?;
     let (truth, ids) = (loaded.truth.as_ref(), loaded.ids.as_deref());
-    let spare = args.guard.then(|| loaded.domains.clone());
+    let spare =
+        (args.guard && parameters.method() != Method::Lp).then(|| (loaded.domains.clone(), graph.clone()));
     let mut found = Found::of(loaded.domains, &parameters, graph, truth, ids)?;
     let mut guard = None;
-    if let (Some(domains), Some(quality)) = (spare, found.labelling.quality) {
+    if args.guard && found.labelling.quality.is_none() {
+        eprintln!("note: --guard cannot measure quality over class centres; the labels are kept");
+    }
+    if let (Some((domains, graph)), Some(quality)) = (spare, found.labelling.quality) {
         let plain = resolve(args).method(Method::Lp).quality(true).check()?;
-        let lp = Found::of(domains, &plain, None, truth, ids)?;
+        let lp = Found::of(domains, &plain, graph, truth, ids)?;
         let lp_score = lp.labelling.quality.map_or(0.0, |quality| quality.score);
         let fell_back = quality.score < lp_score - GUARD_MARGIN;
         guard = Some(Guard { method: parameters.method(), score: quality.score, lp_score, fell_back });
@@ -420,6 +424,10 @@ fn describe(record: &RunRecord, labelling: &Labelling) -> String {
             "quality {:.3} (back to the source {:.3}, coherence {:.3}): ranks runs on these features; no estimate of the accuracy\n",
             quality.score, quality.reverse, quality.coherence
         );
+    }
+    let searched = record.graph.as_ref().map(|graph| graph.method);
+    if matches!(searched, Some(GraphMethod::Pruned | GraphMethod::Nndescent)) && summary.quality.is_none() {
+        text += "quality not measured, as there are so many rows; --guard does\n";
     }
     if let Some(guard) = &record.guard {
         let method = guard.method.as_str();

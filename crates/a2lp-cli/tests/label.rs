@@ -456,6 +456,9 @@ fn views_that_vote_and_a_guard() {
     let page = fs::read_to_string(dir.path().join("labels.html")).unwrap();
     assert!(page.contains("3 views voted"));
 
+    let out = a2lp(dir.path(), &format!("{LABEL} --guard --source-nodes centres --out centres.csv"));
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    assert!(stderr(&out).contains("cannot measure quality over class centres"), "{}", stderr(&out));
     let out = a2lp(dir.path(), &format!("{LABEL} --method lp --no-quality --out lp.csv"));
     assert_eq!(code(&out), 0, "{}", stderr(&out));
     assert!(!stdout(&out).contains("quality"), "{}", stdout(&out));
@@ -532,6 +535,7 @@ fn features_go_from_any_format_to_any() {
         ("convert c.npz --out no.parquet", "written as .npz"),
         ("convert c.npz --out c.csv", "exists already"),
         ("convert c.npz --labels truth.txt --out yes.npz", ""),
+        ("convert gone.npz --out no.npz", "error: gone.npz: No such file or directory (os error 2)\n"),
         ("convert c.npz tgt.csv --labels truth.txt --out no.npz", "tgt.csv has no ids"),
         ("convert c.npz c.safetensors --labels truth.txt --out no.npz", "20 labels for 40 rows"),
     ] {

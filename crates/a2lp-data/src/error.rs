@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct DataError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
-    #[source]
+    /// What is wrong with it; the message says it already, so that a chain of causes need not repeat it.
     pub problem: Problem,
 }
 
