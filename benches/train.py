@@ -1,6 +1,6 @@
 """Steps of training per second of `a2lp train`, beside PyTorch on networks of the same shape.
 
-    pip install torch torchvision safetensors pillow      # without torch only ours is measured
+    pip install torch torchvision safetensors pillow      # without torch only ours, and no ResNet-18
     cargo build --release && python benches/train.py [--steps 40]
 
 A step is one batch of either domain through the network, cross-entropy on the source, entropy of the target, back, and SGD with

@@ -2,30 +2,21 @@
 
 use crate::Outcome;
 use crate::args::ConvertArgs;
+use crate::output::refuse_existing;
 use a2lp::FeatureMatrix;
 use a2lp_data::{ArrayFile, Column, FeatureFile, read_ids, read_labels, stack, write_atomically};
 use anyhow::{Context, bail};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let ending = args.out.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     if !["npz", "npy", "safetensors", "csv"].contains(&ending) {
         bail!("{}: features are written as .npz, .npy, .safetensors or .csv", args.out.display());
     }
-    if args.out.exists() && !args.force {
-        bail!("{} exists already; pass --force to replace it", args.out.display());
-    }
-    let mut files = args.files.iter().map(|path| FeatureFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    refuse_existing(&args.out, args.force)?;
+    let mut files = open_all(&args.files)?;
     let columns = files[0].columns();
-    if let Some(other) = files.iter().find(|file| file.columns() != columns) {
-        bail!(
-            "{} has {columns} columns, {} has {}; one file needs features of one extractor",
-            args.files[0].display(),
-            other.path().display(),
-            other.columns()
-        );
-    }
     let rows: usize = files.iter().map(FeatureFile::rows).sum();
     let labels = match &args.labels {
         Some(path) => Some(read_labels(path)?),
@@ -67,6 +58,21 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
         args.out.display()
     )?;
     Ok(Outcome::Done)
+}
+
+/// Opens files whose features belong together: of one width. There is at least one.
+pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<FeatureFile>> {
+    let files = paths.iter().map(|path| FeatureFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let columns = files[0].columns();
+    if let Some(other) = files.iter().find(|file| file.columns() != columns) {
+        bail!(
+            "{} has {columns} columns, {} has {}; all files need features of the same extractor",
+            paths[0].display(),
+            other.path().display(),
+            other.columns()
+        );
+    }
+    Ok(files)
 }
 
 /// A column of all files, one below the other; numbers only where all are numbers.

@@ -2,11 +2,12 @@
 
 use crate::Outcome;
 use crate::args::GraphArgs;
+use crate::convert::open_all;
 use crate::memory;
+use crate::output::refuse_existing;
 use crate::progress::Onlooker;
 use a2lp::{GraphReport, Parameters, Shape, neighbour_graph};
 use a2lp_data::{ArrayFile, FeatureFile, stack};
-use anyhow::bail;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,9 +25,7 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
-    if args.out.exists() && !args.force {
-        bail!("{} exists already; pass --force to replace it", args.out.display());
-    }
+    refuse_existing(&args.out, args.force)?;
     let parameters = Parameters::new()
         .neighbours(args.neighbours)
         .similarity(args.similarity.with(args.gauss_sigma2))
@@ -34,17 +33,8 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         .seed(args.seed)
         .threads(args.threads)
         .check()?;
-    let mut files =
-        args.features.iter().map(|path| FeatureFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = open_all(&args.features)?;
     let columns = files[0].columns();
-    if let Some(other) = files.iter().find(|file| file.columns() != columns) {
-        bail!(
-            "{} has {columns} columns, {} has {}; all files need features of the same extractor",
-            args.features[0].display(),
-            other.path().display(),
-            other.columns()
-        );
-    }
     let rows = files.iter().map(FeatureFile::rows).sum();
     let shape = Shape { source_rows: 0, target_rows: rows, columns, classes: 0 };
     let plan = parameters.plan(shape);

@@ -62,6 +62,11 @@ impl LabelFormat {
 /// Refuses a labels file that could not be written, before there is anything to write.
 pub(crate) fn check_labels_path(path: &Path, force: bool) -> anyhow::Result<()> {
     LabelFormat::of(path)?;
+    refuse_existing(path, force)
+}
+
+/// Refuses before any work when an output is in the way.
+pub(crate) fn refuse_existing(path: &Path, force: bool) -> anyhow::Result<()> {
     if path.exists() && !force {
         anyhow::bail!("{} exists already; pass --force to replace it", path.display());
     }

@@ -141,10 +141,9 @@ impl PseudoLabels {
         let k = candidates.iter().filter(|&&c| c).count();
         for item in 0..self.len() {
             let row = &mut self.probabilities[item * classes..][..classes];
-            let scaled: Vec<f64> = row.iter().zip(&factors).map(|(&p, f)| f64::from(p) * f).collect();
-            let sum: f64 = scaled.iter().sum();
+            let sum: f64 = row.iter().zip(&factors).map(|(&p, f)| f64::from(p) * f).sum();
             if sum > 0.0 {
-                row.iter_mut().zip(scaled).for_each(|(p, scaled)| *p = (scaled / sum) as f32);
+                row.iter_mut().zip(&factors).for_each(|(p, f)| *p = (f64::from(*p) * f / sum) as f32);
             }
             self.conclude(item, &candidates, k);
         }

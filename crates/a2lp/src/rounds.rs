@@ -60,8 +60,6 @@ pub struct Opinion {
 /// All that a run found out.
 #[derive(Clone, Debug)]
 pub struct Labelling {
-    /// How labels came to the target.
-    pub method: Method,
     /// The class list.
     pub classes: Classes,
     /// Source rows per class.
@@ -335,7 +333,6 @@ fn run(
     let graph = reports.min_by(|a, b| a.recall.total_cmp(&b.recall)).cloned();
     let opinions = names.iter().zip(labels_by_view).filter(|_| consensus);
     let labelling = Labelling {
-        method: parameters.method,
         classes,
         source_counts,
         pseudo_labels,

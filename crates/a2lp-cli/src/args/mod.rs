@@ -1,0 +1,349 @@
+//! The command line, as the user writes it. What it means is decided in the commands.
+
+mod experiment;
+mod label;
+mod train;
+
+pub(crate) use experiment::{
+    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, PairsArgs, SimilarityArgs,
+};
+pub(crate) use label::LabelArgs;
+pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
+
+use a2lp::{
+    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Parameters,
+    Similarity, Solver, SourceNodes, Unreached,
+};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// Label a new domain without labelling it
+///
+/// You have labelled data from one domain and unlabelled data from another, both as feature vectors of the same
+/// extractor. `a2lp label` gives every target item a label and a confidence. `a2lp demo` shows it on two built-in
+/// domains.
+#[derive(Parser)]
+#[command(name = "a2lp", version, max_term_width = 110, args_override_self = true)]
+#[command(
+    after_help = "Start with: a2lp demo\nExit codes: 0 done; 1 done, look at the warnings; 2 usage or input error; 130 interrupted."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Label(Box<LabelArgs>),
+    Graph(GraphArgs),
+    Convert(ConvertArgs),
+    Inspect(InspectArgs),
+    Demo(DemoArgs),
+    Report(ReportArgs),
+    Extract(ExtractArgs),
+    Train(Box<TrainArgs>),
+    Predict(PredictArgs),
+    /// Run one of the paper's experiments on a folder of domains
+    #[command(subcommand)]
+    Experiment(ExperimentCommand),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell, for example bash
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    Man {
+        /// The folder; it must exist
+        dir: PathBuf,
+    },
+}
+
+const EVERYDAY: &str = "Everyday";
+const FILES: &str = "Files";
+const EVALUATION: &str = "Evaluation";
+const PAPERS: &str = "Reproducing papers";
+const PICTURES: &str = "Pictures";
+
+/// What to draw of a run.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Looks {
+    /// Write a page to look at: a map of the items, rounds, confidence, classes, the graph, and the items to check by
+    /// hand. One HTML file, needs no network [default file: beside the output]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = PICTURES, value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub(crate) more: MoreLooks,
+}
+
+/// How to draw, and where else to.
+#[derive(Args, Clone, Default)]
+pub(crate) struct MoreLooks {
+    /// How the map is laid out: pca, the directions along which items differ most, at once; or tsne, neighbours next to
+    /// neighbours, up to a minute [default: pca]
+    #[arg(long, help_heading = PICTURES, hide_short_help = true)]
+    pub(crate) map: Option<MapArg>,
+    /// Also draw every chart into this folder, as SVG and PNG fit for a paper
+    #[arg(long, value_name = "DIR", help_heading = PICTURES, hide_short_help = true, value_hint = ValueHint::DirPath)]
+    pub(crate) figures: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MapArg {
+    Pca,
+    Tsne,
+}
+
+/// Turn images into features
+///
+/// Reads a folder with a folder per class (also Office-31's `images` level, category.txt, or a list of `path label`), or a
+/// folder of images without classes, and writes features, labels, class names and paths into one file that `a2lp label`
+/// reads. An extraction that was interrupted goes on where it stopped.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  a2lp extract --images amazon/ --backbone resnet50 --weights resnet50.safetensors --out amazon.npz\n  a2lp extract --images photos/ --onnx model.onnx --out photos.npz\n  a2lp extract --images office31/ --domain amazon,webcam,dslr --backbone resnet50 --weights resnet50.safetensors --out features/"
+)]
+pub(crate) struct ExtractArgs {
+    /// The images: a folder, or a list of lines `path label`
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) images: PathBuf,
+    /// Take this domain of the dataset in --images: a folder in it, or a list in its image_list folder. Several, with
+    /// commas, go into the folder --out, one file each; classes that not all of them have are named
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) domain: Vec<String>,
+    /// The network: resnet18, resnet50 or resnet101 with torchvision's names, or efficientnet-lite0
+    #[arg(long, requires = "weights", required_unless_present = "onnx")]
+    pub(crate) backbone: Option<String>,
+    /// Its weights (.safetensors or .pth)
+    #[arg(long, value_name = "FILE", requires = "backbone", value_hint = ValueHint::FilePath)]
+    pub(crate) weights: Option<PathBuf>,
+    /// A network in ONNX with one input of images and one output of vectors, instead
+    #[arg(long, value_name = "FILE", conflicts_with = "backbone", value_hint = ValueHint::FilePath)]
+    pub(crate) onnx: Option<PathBuf>,
+    /// Where the features go: .npz, .safetensors, or .npy with the labels and paths beside it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// What is done to an image before the network sees it: ours (shorter side 256, centre crop 224, ImageNet's mean and
+    /// deviation), simple, longs, can, tll, dsbn, mstn or lite [default: lite for efficientnet-lite0, else ours]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) transform: Option<String>,
+    /// Images at a time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) batch: u32,
+    /// Heed the camera's note on how it was held (EXIF orientation)
+    #[arg(long)]
+    pub(crate) upright: bool,
+    /// Leave out images that cannot be read, and list them, instead of stopping at the first
+    #[arg(long)]
+    pub(crate) skip_broken: bool,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace an output file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Turn finished runs into a page to look at
+///
+/// RUN is a labels file (its .run.json and .trace.json beside it are read), or the folder of a demo or an experiment.
+/// Several are put side by side. The page is one HTML file that loads nothing.
+#[derive(Args)]
+#[command(after_help = "Example: a2lp report labels.csv --out report.html")]
+pub(crate) struct ReportArgs {
+    /// Runs to show
+    #[arg(value_name = "RUN", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) looks: MoreLooks,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Turn feature files into another format
+///
+/// Several files become one, in the order given. Labels and ids that stand in the files come along; class names take the place
+/// of their numbers.
+#[derive(Args)]
+#[command(after_help = "Example: a2lp convert part1.csv part2.npz --out all.safetensors")]
+pub(crate) struct ConvertArgs {
+    /// Files of features: .npy, .npz, .safetensors, .csv
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where they go: .npz, .npy (labels and ids in files beside it), .safetensors or .csv
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// Labels of all rows, where the files have none
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) labels: Option<PathBuf>,
+    /// Ids of all rows, where the files have none
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ids: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Find the neighbours of every row and save the graph
+///
+/// Writes a sparse matrix that `scipy.sparse.load_npz` opens: each row holds the K nearest rows and their
+/// similarities. Several files are stacked in the order given.
+#[derive(Args)]
+#[command(
+    after_help = "Example: a2lp graph --features src.npy --features tgt.npy --neighbours 20 --out graph.npz"
+)]
+pub(crate) struct GraphArgs {
+    /// Features; may be given several times
+    #[arg(long, value_name = "FILE", required = true, action = clap::ArgAction::Append, value_hint = ValueHint::FilePath)]
+    pub(crate) features: Vec<PathBuf>,
+    /// k, the neighbours of each row
+    #[arg(long, value_name = "K", default_value_t = 20)]
+    pub(crate) neighbours: usize,
+    /// Where the graph goes (.npz)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// How alike two vectors are
+    #[arg(long, value_enum, default_value_t = SimilarityArg::Cosine)]
+    pub(crate) similarity: SimilarityArg,
+    /// σ² of the Gaussian similarity
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) gauss_sigma2: f64,
+    /// How neighbours are searched for; see `a2lp label --help`
+    #[arg(long, default_value = "auto", value_parser = graph_method())]
+    pub(crate) graph_method: GraphMethod,
+    /// Seed of searches that have something random in them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Refuse to begin when more memory than this would be needed: 4G, 500M
+    #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
+    pub(crate) max_memory: Option<u64>,
+    /// Save A + Aᵀ, the matrix that labels are propagated over, instead of the lists
+    #[arg(long)]
+    pub(crate) symmetric: bool,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace an output file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Tell what is in a feature or label file
+///
+/// Shape, type, classes and counts, lengths of the rows, NaN and infinities, zero rows, exact duplicates.
+#[derive(Args)]
+pub(crate) struct InspectArgs {
+    /// A feature or label file (.npy, .npz, .csv, .txt)
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the method on two built-in domains; needs no file
+///
+/// Draws digits as clean strokes (source) and slanted, thick, noisy and inverted (target), describes them by
+/// gradient histograms, labels the target by nearest neighbour, label propagation and A²LP, and prints how often
+/// each is right. The domains and the labels are saved as files that `a2lp label` can be run on.
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Seed of the drawings
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Also run this many further seeds and print means
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) more_seeds: u64,
+    /// Images of each digit in each domain
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=2000))]
+    pub(crate) per_class: u32,
+    /// Folder for the files
+    #[arg(long, value_name = "DIR", default_value = "a2lp-demo", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace files of an earlier, different demo
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) looks: Looks,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a number of at least 1 is needed".into())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimilarityArg {
+    Cosine,
+    Gaussian,
+    Dot3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// k 20, alpha 0.5, 6 rounds, all source nodes
+    Office31,
+    /// k 20, alpha 0.5, 6 rounds, all source nodes
+    Imageclef,
+    /// k 100, alpha 0.75, 8 rounds, source centres
+    Visda,
+}
+
+impl Preset {
+    /// The settings of a dataset, or the recommended ones.
+    pub(crate) fn parameters(preset: Option<Preset>) -> Parameters {
+        match preset {
+            None => Parameters::new(),
+            Some(Preset::Office31 | Preset::Imageclef) => {
+                Parameters::new().neighbours(20).alpha(0.5).rounds(6)
+            }
+            Some(Preset::Visda) => {
+                Parameters::new().neighbours(100).alpha(0.75).rounds(8).source_nodes(SourceNodes::Centres)
+            }
+        }
+    }
+}
+
+impl SimilarityArg {
+    pub(crate) fn with(self, sigma2: f64) -> Similarity {
+        match self {
+            SimilarityArg::Cosine => Similarity::Cosine,
+            SimilarityArg::Gaussian => Similarity::Gaussian { sigma2 },
+            SimilarityArg::Dot3 => Similarity::Dot3,
+        }
+    }
+}
+
+/// A parser for a closed list of words and what they stand for.
+fn parser<T: Copy + Send + Sync + 'static>(
+    values: &'static [(&'static str, T)],
+) -> impl clap::builder::TypedValueParser<Value = T> {
+    use clap::builder::TypedValueParser;
+    PossibleValuesParser::new(values.iter().map(|(name, _)| *name)).map(move |given: String| {
+        let found = values.iter().find(|(name, _)| *name == given);
+        found.expect("clap lets only the listed words through").1
+    })
+}
+
+fn graph_method() -> impl clap::builder::TypedValueParser<Value = GraphMethod> {
+    parser(GraphMethod::WORDS)
+}
+
+fn parse_neighbours(text: &str) -> Result<Neighbours, String> {
+    if text == "all" {
+        return Ok(Neighbours::All);
+    }
+    text.parse().map(Neighbours::Nearest).map_err(|_| "a whole number or `all` is needed".into())
+}

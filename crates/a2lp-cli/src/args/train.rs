@@ -1,0 +1,151 @@
+//! The options of `a2lp train` and `a2lp predict`.
+
+use super::*;
+
+/// Train a network that works in the target domain
+///
+/// Alternates pseudo-labels and learning (algorithm 1 of the paper): features of both domains, labels for the target by A²LP,
+/// some steps of a learner that draws the domains together, again. Source and target are folders of images, files of features
+/// (a small network is trained on them) or arrays of small grey images (a LeNet). Each round is kept: the same command goes on
+/// where it was interrupted, and gives what it would have given.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  a2lp train --demo\n  a2lp train --source src.npz --target tgt.npz --learner mstn --out run/\n  a2lp train --source amazon/ --target webcam/ --learner can --backbone resnet50 --weights resnet50.safetensors --out run/"
+)]
+pub(crate) struct TrainArgs {
+    /// The labelled domain: a folder of images, features (.npz, .npy, …) or images of n × h × w bytes
+    #[arg(long, value_name = "PATH", required_unless_present = "demo", help_heading = FILES, value_hint = ValueHint::AnyPath)]
+    pub(crate) source: Option<PathBuf>,
+    /// The domain to adapt to, likewise. Class folders of it are used for evaluation only
+    #[arg(long, value_name = "PATH", required_unless_present = "demo", help_heading = FILES, value_hint = ValueHint::AnyPath)]
+    pub(crate) target: Option<PathBuf>,
+    /// A dataset: --source and --target are then names of domains in it
+    #[arg(long, value_name = "DIR", help_heading = FILES, value_hint = ValueHint::DirPath)]
+    pub(crate) root: Option<PathBuf>,
+    /// Labels of the source, where its file has none
+    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) source_labels: Option<PathBuf>,
+    /// Folder for the network, its labels, metrics and checkpoint [default for --demo: a2lp-train-demo]
+    #[arg(long, value_name = "DIR", required_unless_present = "demo", help_heading = FILES, value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Start anew in a folder that holds another run
+    #[arg(long, help_heading = FILES)]
+    pub(crate) force: bool,
+    /// Built-in domains and a LeNet, no files needed: source-only, and MSTN and CAN with their own labels and with A²LP's
+    #[arg(long, conflicts_with_all = ["source", "target", "root", "source_labels", "eval_labels"], help_heading = EVERYDAY)]
+    pub(crate) demo: bool,
+    /// True labels of the target: accuracies after every round. They cannot influence the run
+    #[arg(long, value_name = "FILE", help_heading = EVALUATION, value_hint = ValueHint::FilePath)]
+    pub(crate) eval_labels: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, help_heading = EVERYDAY)]
+    pub(crate) json: bool,
+    /// Write a page to look at: accuracy, losses and pseudo-labels round by round [default file: report.html in the folder]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = PICTURES, value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<Option<PathBuf>>,
+    /// What the target teaches: source-only (nothing), em (be sure of something), ce (pseudo-labels), dann (look like the
+    /// source), mstn (and have the same class centres), can (be near your class, far from others) [default: can]
+    #[arg(long, help_heading = EVERYDAY)]
+    pub(crate) learner: Option<String>,
+    #[command(flatten)]
+    pub(crate) how: TrainHow,
+    /// Settings of a paper's dataset; single options still win
+    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) preset: Option<Preset>,
+    /// k, the neighbours of each node of the graph [default: 20]
+    #[arg(long, value_name = "K", help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) neighbours: Option<usize>,
+    /// How far labels travel in it [default: 0.5]
+    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) alpha: Option<f64>,
+    /// Rounds of A²LP each time that pseudo-labels are made [default: 10]
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) label_rounds: Option<usize>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) seed: u64,
+    /// Worker threads; 0 = one per core. Another number may change the last digits of a run
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) threads: usize,
+}
+
+/// How to train; shared with `experiment pairs`.
+#[derive(Args, Clone, Default)]
+pub(crate) struct TrainHow {
+    /// Where pseudo-labels come from: own (the learner's: MSTN's argmax, CAN's k-means), lp, a2lp,
+    /// consensus [default: a2lp]
+    #[arg(long, value_delimiter = ',', help_heading = EVERYDAY)]
+    pub(crate) pseudo_labels: Vec<String>,
+    /// The network: lenet for small grey images, adapter for features, or resnet18, resnet50, resnet101,
+    /// efficientnet-lite0 with --weights [default: by the input]
+    #[arg(long, value_name = "NAME", help_heading = EVERYDAY)]
+    pub(crate) backbone: Option<String>,
+    /// Weights that a backbone starts from (.safetensors or .pth)
+    #[arg(long, value_name = "FILE", help_heading = EVERYDAY, value_hint = ValueHint::FilePath)]
+    pub(crate) weights: Option<PathBuf>,
+    /// Times that pseudo-labels are made and learned from [default: 10; 50 for photos]
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = EVERYDAY)]
+    pub(crate) train_rounds: Option<usize>,
+    /// Steps in a round [default: 100; 200 for photos, for CAN by its formula]
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = EVERYDAY)]
+    pub(crate) steps: Option<usize>,
+    /// Steps on the source alone before the first round [default: 300 for a LeNet, else 0]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) warm_up: Option<usize>,
+    /// Items of either domain in a batch [default: 64; 32 for photos, 30 for CAN]
+    #[arg(long, value_name = "N", value_parser = positive, hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) batch: Option<usize>,
+    /// Learning rate of new layers at the start [default: 0.01]
+    #[arg(long, hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) rate: Option<f64>,
+    /// How much the target's loss counts beside the source's: entropy, pseudo-labels, centroids or discrepancy [default: 0.3;
+    /// 0.1 for em, 1 for mstn on photos and 100 on anything smaller]
+    #[arg(long, value_name = "W", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) target_weight: Option<f64>,
+    /// Pseudo-labels of lp and a2lp count when their confidence is above this at first, and above 0 in the end [default:
+    /// 0.7 for can and ce, else 0]
+    #[arg(long, value_name = "C", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) min_confidence: Option<f32>,
+    /// No gradient goes further down than the end of this layer: layer1, blocks.2 [default: layer1 for CAN on a ResNet]
+    #[arg(long, value_name = "LAYER", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) stop_after: Option<String>,
+    /// What is done to an image: a name of `a2lp extract --help`; training crops and flips at random [default: as there]
+    #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) transform: Option<String>,
+    /// Heed the camera's note on how it was held (EXIF orientation)
+    #[arg(long, hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) upright: bool,
+    /// What computes: cpu, vulkan, cuda; the latter two need a build with that feature [default: cpu]
+    #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) device: Option<String>,
+}
+
+/// Label new items with a network that `a2lp train` made
+#[derive(Args)]
+#[command(after_help = "Example: a2lp predict --model run/ --images new/ --out labels.csv")]
+pub(crate) struct PredictArgs {
+    /// The folder of a training run
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) model: PathBuf,
+    /// New items of the kind the network was trained on: images, features, or arrays of images
+    #[arg(long, alias = "features", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) images: PathBuf,
+    /// Where the labels go: .csv, .jsonl, .npz, or .json (tasks for Label Studio)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// Also write the probability of every class
+    #[arg(long)]
+    pub(crate) probabilities: bool,
+    /// True labels, to print how many are right
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) eval_labels: Option<PathBuf>,
+    /// What computes: cpu, vulkan, cuda [default: cpu]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// Worker threads; 0 = one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Replace an output file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
