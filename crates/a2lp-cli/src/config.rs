@@ -30,15 +30,34 @@ pub(crate) fn expand(args: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
             let nearest = nearest.copied().unwrap_or_default();
             bail!("{}: unknown option '{key}'; did you mean '{nearest}'?", Path::new(&path).display());
         }
-        let argument = match value {
-            toml::Value::Boolean(true) => format!("--{key}"),
-            toml::Value::Boolean(false) => continue,
-            toml::Value::String(text) => format!("--{key}={text}"),
-            toml::Value::Integer(number) => format!("--{key}={number}"),
-            toml::Value::Float(number) => format!("--{key}={number}"),
-            _ => bail!("{}: '{key}' must be a number, a string or true/false", Path::new(&path).display()),
+        let flag = format!("--{key}");
+        let by_user = |arg: &OsString| {
+            arg.to_str().is_some_and(|arg| {
+                arg.strip_prefix(&flag).is_some_and(|r| r.is_empty() || r.starts_with('='))
+            })
         };
-        expanded.push(argument.into());
+        if args[2..].iter().any(by_user) {
+            continue;
+        }
+        let word = |value: &toml::Value| match value {
+            toml::Value::String(text) => Ok(text.clone()),
+            toml::Value::Integer(number) => Ok(number.to_string()),
+            toml::Value::Float(number) => Ok(number.to_string()),
+            _ => bail!(
+                "{}: '{key}' must be a number, a string, a list of them, or true/false",
+                Path::new(&path).display()
+            ),
+        };
+        match value {
+            toml::Value::Boolean(true) => expanded.push(flag.into()),
+            toml::Value::Boolean(false) => {}
+            toml::Value::Array(values) => {
+                for value in values {
+                    expanded.push(format!("{flag}={}", word(value)?).into());
+                }
+            }
+            value => expanded.push(format!("{flag}={}", word(value)?).into()),
+        }
     }
     expanded.extend_from_slice(&args[2..]);
     Ok(expanded)

@@ -4,50 +4,54 @@ use crate::Outcome;
 use crate::args::ConvertArgs;
 use crate::output::refuse_existing;
 use a2lp::FeatureMatrix;
-use a2lp_data::{ArrayFile, Column, FeatureFile, read_ids, read_labels, stack, write_atomically};
+use a2lp_data::{
+    ArrayFile, Column, FeatureFile, TableColumn, TableFile, read_ids, read_labels, write_atomically,
+};
 use anyhow::{Context, bail};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+/// Endings of files that hold arrays by name, and of those that hold a table.
+const ARRAYS: [&str; 6] = ["npz", "npy", "safetensors", "h5", "hdf5", "mat"];
+const TABLES: [&str; 3] = ["parquet", "arrow", "feather"];
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let ending = args.out.extension().and_then(|ending| ending.to_str()).unwrap_or("");
-    if !["npz", "npy", "safetensors", "csv"].contains(&ending) {
-        bail!("{}: features are written as .npz, .npy, .safetensors or .csv", args.out.display());
+    if !ARRAYS.contains(&ending) && !TABLES.contains(&ending) && ending != "csv" {
+        bail!(
+            "{}: features are written as .npz, .npy, .parquet, .arrow, .feather, .safetensors, .h5, .mat or .csv",
+            args.out.display()
+        );
     }
     refuse_existing(&args.out, args.force)?;
-    let mut files = open_all(&args.files)?;
-    let columns = files[0].columns();
-    let rows: usize = files.iter().map(FeatureFile::rows).sum();
+    let names = args.columns.names();
+    let mut file = FeatureFile::open_set(&args.files, &names)?;
+    let (rows, columns) = (file.rows(), file.columns());
     let labels = match &args.labels {
-        Some(path) => Some(read_labels(path)?),
-        None => together(&mut files, "labels", |file| {
-            let names = file.class_names()?;
-            let labels = file.labels()?;
-            Ok(match names {
-                Some(names) => labels
-                    .map(|labels| labels.into_class_names(Some(&names)))
-                    .transpose()?
-                    .map(Column::Strings),
-                None => labels,
-            })
-        })?,
+        Some(path) => Some(read_labels(path, &names)?),
+        None => match (file.labels()?, file.class_names()?) {
+            (Some(labels), Some(classes)) => {
+                let named = labels.into_class_names(Some(&classes));
+                Some(Column::Strings(named.with_context(|| file.path().display().to_string())?))
+            }
+            (labels, _) => labels,
+        },
     };
     let ids = match &args.ids {
-        Some(path) => Some(read_ids(path)?),
-        None => together(&mut files, "ids", |file| Ok(file.ids()?.map(Column::Strings)))?
-            .map(Column::into_strings),
+        Some(path) => Some(read_ids(path, &names)?),
+        None => file.ids()?,
     };
     for (what, count) in [("labels", labels.as_ref().map(Column::len)), ("ids", ids.as_ref().map(Vec::len))] {
         if let Some(count) = count.filter(|&count| count != rows) {
             bail!("{count} {what} for {rows} rows of features; one per row is needed");
         }
     }
-    let features = stack(&mut files)?;
+    let features = file.read()?;
     let table = Table { features: &features, labels: labels.as_ref(), ids: ids.as_deref() };
-    if ending == "csv" {
-        table.write_csv(&args.out, args.force)?
-    } else {
-        table.write_arrays(&args.out, args.force)?
+    match ending {
+        "csv" => table.write_csv(&args.out, args.force)?,
+        _ if TABLES.contains(&ending) => table.write_table(&args.out, args.force)?,
+        _ => table.write_arrays(&args.out, args.force)?,
     }
     let with = |what: &str, there: bool| if there { format!(", {what}") } else { String::new() };
     writeln!(
@@ -58,49 +62,6 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
         args.out.display()
     )?;
     Ok(Outcome::Done)
-}
-
-/// Opens files whose features belong together: of one width. There is at least one.
-pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<FeatureFile>> {
-    let files = paths.iter().map(|path| FeatureFile::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let columns = files[0].columns();
-    if let Some(other) = files.iter().find(|file| file.columns() != columns) {
-        bail!(
-            "{} has {columns} columns, {} has {}; all files need features of the same extractor",
-            paths[0].display(),
-            other.path().display(),
-            other.columns()
-        );
-    }
-    Ok(files)
-}
-
-/// A column of all files, one below the other; numbers only where all are numbers.
-fn together(
-    files: &mut [FeatureFile],
-    what: &str,
-    column: impl Fn(&mut FeatureFile) -> anyhow::Result<Option<Column>>,
-) -> anyhow::Result<Option<Column>> {
-    let mut parts = Vec::new();
-    for file in files.iter_mut() {
-        let part = column(file).with_context(|| file.path().display().to_string())?;
-        parts.push((file.path().to_path_buf(), part));
-    }
-    if parts.iter().all(|(_, part)| part.is_none()) {
-        return Ok(None);
-    }
-    if let Some((path, _)) = parts.iter().find(|(_, part)| part.is_none()) {
-        bail!("{} has no {what}, but another file has; give them with --{what}", path.display());
-    }
-    let parts: Vec<Column> = parts.into_iter().filter_map(|(_, part)| part).collect();
-    let numbers = |part: &Column| match part {
-        Column::Integers(values) => Some(values.clone()),
-        Column::Strings(_) => None,
-    };
-    Ok(Some(match parts.iter().map(numbers).collect::<Option<Vec<_>>>() {
-        Some(numbers) => Column::Integers(numbers.concat()),
-        None => Column::Strings(parts.into_iter().flat_map(Column::into_strings).collect()),
-    }))
 }
 
 /// Features on their way into a file.
@@ -123,6 +84,23 @@ impl Table<'_> {
             arrays = arrays.strings("ids", ids);
         }
         Ok(arrays.write(path, force)?)
+    }
+
+    fn write_table(&self, path: &Path, force: bool) -> anyhow::Result<()> {
+        fn words(words: &[String]) -> Vec<Option<&str>> {
+            words.iter().map(|word| Some(word.as_str())).collect()
+        }
+        let mut table = TableFile::new();
+        if let Some(ids) = self.ids {
+            table = table.column("id", TableColumn::Words(words(ids)));
+        }
+        match self.labels {
+            Some(Column::Integers(values)) => table = table.column("label", TableColumn::Integers(values)),
+            Some(Column::Strings(values)) => table = table.column("label", TableColumn::Words(words(values))),
+            None => {}
+        }
+        let vectors = TableColumn::Vectors(self.features.columns(), self.features.values());
+        Ok(table.column("features", vectors).write(path, force)?)
     }
 
     /// Numbers are written so that reading them gives the same bits.

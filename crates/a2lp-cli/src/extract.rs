@@ -212,21 +212,19 @@ fn write(
     let Job { images, out } = job;
     let path = |row: &usize| images.images[*row].path.to_string_lossy().into_owned();
     let ids: Vec<String> = extracted.rows.iter().map(path).collect();
+    let class = |row: &usize| images.images[*row].class;
+    let numbers: Vec<i64> =
+        extracted.rows.iter().map(|row| class(row).map_or(-1, |class| class as i64)).collect();
+    let named = |row: &usize| class(row).map_or("", |class| images.classes[class].as_str());
+    let names: Vec<&str> = extracted.rows.iter().map(named).collect();
     let mut file = ArrayFile::new()
         .matrix("features", extracted.rows.len(), extracted.columns, &extracted.features)
         .strings("ids", &ids);
     if !images.classes.is_empty() {
-        let class = |row: &usize| images.images[*row].class;
-        let classes = extracted.rows.iter().map(class);
         // A safetensors file has no tensors of words: there, labels are positions in the list of names.
-        file = if out.extension().is_some_and(|ending| ending == "safetensors") {
-            let labels: Vec<i64> = classes.map(|class| class.map_or(-1, |class| class as i64)).collect();
-            file.integers("labels", &labels)
-        } else {
-            let labels: Vec<&str> =
-                classes.map(|class| class.map_or("", |class| images.classes[class].as_str())).collect();
-            file.strings("labels", &labels)
-        };
+        let is_safetensors = out.extension().is_some_and(|ending| ending == "safetensors");
+        file =
+            if is_safetensors { file.integers("labels", &numbers) } else { file.strings("labels", &names) };
         file = file.strings("class_names", &images.classes);
     }
     file.write(out, args.force)?;

@@ -2,12 +2,11 @@
 
 use crate::Outcome;
 use crate::args::GraphArgs;
-use crate::convert::open_all;
 use crate::memory;
 use crate::output::refuse_existing;
 use crate::progress::Onlooker;
 use a2lp::{GraphReport, Parameters, Shape, neighbour_graph};
-use a2lp_data::{ArrayFile, FeatureFile, stack};
+use a2lp_data::{ArrayFile, FeatureFile};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,13 +32,12 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         .seed(args.seed)
         .threads(args.threads)
         .check()?;
-    let mut files = open_all(&args.features)?;
-    let columns = files[0].columns();
-    let rows = files.iter().map(FeatureFile::rows).sum();
+    let file = FeatureFile::open_set(&args.features, &args.columns.names())?;
+    let (rows, columns) = (file.rows(), file.columns());
     let shape = Shape { source_rows: 0, target_rows: rows, columns, classes: 0 };
     let plan = parameters.plan(shape);
     memory::check(&plan, args.max_memory)?;
-    let features = stack(&mut files)?;
+    let features = file.read()?;
     let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None, None))?;
     ArrayFile::new().sparse(&found.graph).write(&args.out, args.force)?;
 

@@ -4,10 +4,11 @@ use crate::Outcome;
 use crate::args::InspectArgs;
 use crate::table::render;
 use a2lp::{FeatureMatrix, Labels};
-use a2lp_data::{Column, FeatureFile, Format, Problem, read_labels};
+use a2lp_data::{Column, FeatureFile, FieldNames, Format, Problem, read_labels};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::Path;
 
 #[derive(Serialize)]
 struct Report {
@@ -45,11 +46,12 @@ struct LabelCounts {
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     let mut report = Report { file: args.file.display().to_string(), features: None, labels: None };
-    let is_features = match FeatureFile::open(&args.file) {
-        Ok(mut file) if file.columns() > 0 && !is_label_column(&args.file, &file)? => {
+    let names = args.columns.names();
+    let is_features = match FeatureFile::open_set(std::slice::from_ref(&args.file), &names) {
+        Ok(mut file) if file.columns() > 0 && !is_label_column(&args.file, &file, &names)? => {
             let labels = file.labels()?;
-            let names = file.class_names()?;
-            report.labels = labels.map(|l| count(l, names.as_deref())).transpose()?;
+            let classes = file.class_names()?;
+            report.labels = labels.map(|l| count(l, classes.as_deref())).transpose()?;
             let element_type = file.element().to_string();
             report.features = Some(measure(&file.read()?, element_type));
             true
@@ -60,12 +62,13 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
             Problem::Dimensions { .. }
             | Problem::ElementType(_)
             | Problem::UnknownFormat
-            | Problem::Archive(_) => false,
+            | Problem::Archive(_)
+            | Problem::Table(_) => false,
             _ => return Err(error.into()),
         },
     };
     if !is_features {
-        report.labels = Some(count(read_labels(&args.file)?, None)?);
+        report.labels = Some(count(read_labels(&args.file, &names)?, None)?);
     }
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { describe(&report) };
     std::io::stdout().write_all(text.as_bytes())?;
@@ -74,11 +77,11 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
 }
 
 /// A table of a single column that is not made of fractions is taken for labels.
-fn is_label_column(path: &std::path::Path, file: &FeatureFile) -> anyhow::Result<bool> {
-    if Format::detect(path)? != Format::Csv || file.columns() != 1 {
+fn is_label_column(path: &Path, file: &FeatureFile, names: &FieldNames) -> anyhow::Result<bool> {
+    if path == Path::new("-") || file.columns() != 1 || Format::detect(file.path())? != Format::Csv {
         return Ok(false);
     }
-    Ok(match read_labels(path)? {
+    Ok(match read_labels(path, names)? {
         Column::Integers(_) => true,
         Column::Strings(values) => {
             values.iter().all(|v| v.parse::<i64>().is_ok() || v.parse::<f64>().is_err())

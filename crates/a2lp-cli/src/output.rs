@@ -1,7 +1,7 @@
 //! The labels file.
 
 use a2lp::{Classes, PseudoLabels};
-use a2lp_data::{ArrayFile, DataError, write_atomically};
+use a2lp_data::{ArrayFile, DataError, TableColumn, TableFile, write_atomically};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,8 @@ enum LabelFormat {
     Csv,
     JsonLines,
     Npz,
+    /// Parquet or Arrow.
+    Table,
     LabelStudio,
 }
 
@@ -50,9 +52,10 @@ impl LabelFormat {
             None | Some("csv") => Ok(LabelFormat::Csv),
             Some("jsonl") => Ok(LabelFormat::JsonLines),
             Some("npz") => Ok(LabelFormat::Npz),
+            Some("parquet" | "arrow" | "feather") => Ok(LabelFormat::Table),
             Some("json") => Ok(LabelFormat::LabelStudio),
             Some(_) => anyhow::bail!(
-                "{}: labels are written as .csv, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio)",
+                "{}: labels are written as .csv, .parquet, .arrow, .feather, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio)",
                 path.display()
             ),
         }
@@ -77,6 +80,8 @@ pub(crate) fn refuse_existing(path: &Path, force: bool) -> anyhow::Result<()> {
 pub(crate) struct LabelTable<'a> {
     pub(crate) classes: &'a Classes,
     pub(crate) labels: &'a PseudoLabels,
+    /// Row of each item, where rows were left out.
+    pub(crate) rows: Option<&'a [usize]>,
     pub(crate) ids: Option<&'a [String]>,
     /// Views of a consensus that gave each item its label.
     pub(crate) votes: Option<&'a [usize]>,
@@ -90,10 +95,15 @@ impl LabelTable<'_> {
         match LabelFormat::of(path)? {
             LabelFormat::Csv => write_atomically(path, force, |file| self.csv(file))?,
             LabelFormat::JsonLines => write_atomically(path, force, |file| self.json_lines(file))?,
-            LabelFormat::Npz => self.arrays().write(path, force)?,
+            LabelFormat::Npz => self.write_arrays(path, force)?,
+            LabelFormat::Table => self.write_table(path, force)?,
             LabelFormat::LabelStudio => write_compact_json(path, force, &self.tasks())?,
         }
         Ok(())
+    }
+
+    fn row(&self, item: usize) -> usize {
+        self.rows.map_or(item, |rows| rows[item])
     }
 
     fn name(&self, item: usize) -> Option<&str> {
@@ -114,7 +124,7 @@ impl LabelTable<'_> {
         let mut record = csv::StringRecord::new();
         for item in 0..labels.len() {
             record.clear();
-            record.push_field(&item.to_string());
+            record.push_field(&self.row(item).to_string());
             if let Some(ids) = self.ids {
                 record.push_field(&ids[item]);
             }
@@ -137,7 +147,7 @@ impl LabelTable<'_> {
         let labels = self.labels;
         for item in 0..labels.len() {
             let mut line = serde_json::Map::new();
-            line.insert("row".into(), item.into());
+            line.insert("row".into(), self.row(item).into());
             if let Some(ids) = self.ids {
                 line.insert("id".into(), ids[item].as_str().into());
             }
@@ -160,28 +170,70 @@ impl LabelTable<'_> {
     }
 
     /// Label numbers are positions in `class_names`, -1 where there is none.
-    fn arrays(&self) -> ArrayFile {
+    fn write_arrays(&self, path: &Path, force: bool) -> Result<(), DataError> {
         let labels = self.labels;
         let numbers: Vec<i64> = labels.labels().iter().map(|label| label.map_or(-1, i64::from)).collect();
         let status: Vec<&str> = labels.status().iter().map(|status| status.as_str()).collect();
+        let (rows, votes, all) = (self.row_numbers(), self.vote_numbers(), self.all_probabilities());
         let mut arrays = ArrayFile::new()
             .integers("labels", &numbers)
             .strings("class_names", self.classes.names())
             .vector("confidence", labels.confidence())
             .vector("margin", labels.margin())
             .strings("status", &status);
+        if self.rows.is_some() {
+            arrays = arrays.integers("rows", &rows);
+        }
         if let Some(ids) = self.ids {
             arrays = arrays.strings("ids", ids);
         }
-        if let Some(votes) = self.votes {
-            arrays = arrays.integers("votes", &votes.iter().map(|&votes| votes as i64).collect::<Vec<_>>());
+        if self.votes.is_some() {
+            arrays = arrays.integers("votes", &votes);
         }
         if self.probabilities {
-            let all: Vec<f32> =
-                (0..labels.len()).flat_map(|item| labels.probabilities(item)).copied().collect();
             arrays = arrays.matrix("probabilities", labels.len(), self.classes.len(), &all);
         }
-        arrays
+        arrays.write(path, force)
+    }
+
+    fn write_table(&self, path: &Path, force: bool) -> Result<(), DataError> {
+        let labels = self.labels;
+        let (rows, votes, all) = (self.row_numbers(), self.vote_numbers(), self.all_probabilities());
+        let mut table = TableFile::new().column("row", TableColumn::Integers(&rows));
+        if let Some(ids) = self.ids {
+            table = table.column("id", TableColumn::Words(ids.iter().map(|id| Some(id.as_str())).collect()));
+        }
+        let names = (0..labels.len()).map(|item| self.name(item)).collect();
+        let status = labels.status().iter().map(|status| Some(status.as_str())).collect();
+        table = table
+            .column("label", TableColumn::Words(names))
+            .column("confidence", TableColumn::Floats(labels.confidence()))
+            .column("margin", TableColumn::Floats(labels.margin()))
+            .column("status", TableColumn::Words(status));
+        if self.votes.is_some() {
+            table = table.column("votes", TableColumn::Integers(&votes));
+        }
+        if self.probabilities {
+            for (class, name) in self.classes.names().iter().enumerate() {
+                let column = TableColumn::Strided(self.classes.len(), all.get(class..).unwrap_or(&[]));
+                table = table.column(&format!("p_{name}"), column);
+            }
+        }
+        table.write(path, force)
+    }
+
+    fn row_numbers(&self) -> Vec<i64> {
+        (0..self.labels.len()).map(|item| self.row(item) as i64).collect()
+    }
+
+    fn vote_numbers(&self) -> Vec<i64> {
+        self.votes.unwrap_or_default().iter().map(|&votes| votes as i64).collect()
+    }
+
+    /// Item after item, where they are asked for.
+    fn all_probabilities(&self) -> Vec<f32> {
+        let items = if self.probabilities { self.labels.len() } else { 0 };
+        (0..items).flat_map(|item| self.labels.probabilities(item)).copied().collect()
     }
 
     /// Tasks with what we think of them, for people to check: the least certain first.
@@ -190,7 +242,8 @@ impl LabelTable<'_> {
         let mut order: Vec<usize> = (0..labels.len()).collect();
         order.sort_by(|&a, &b| labels.confidence()[a].total_cmp(&labels.confidence()[b]));
         let task = |item: usize| {
-            let id = self.ids.map_or_else(|| item.to_string(), |ids| ids[item].clone());
+            let row = self.row(item);
+            let id = self.ids.map_or_else(|| row.to_string(), |ids| ids[item].clone());
             let predictions: Vec<_> = self
                 .name(item)
                 .map(|name| {
@@ -205,7 +258,7 @@ impl LabelTable<'_> {
                 .into_iter()
                 .collect();
             let status = labels.status()[item].as_str();
-            json!({ "data": { "item": id, "row": item, "status": status }, "predictions": predictions })
+            json!({ "data": { "item": id, "row": row, "status": status }, "predictions": predictions })
         };
         order.into_iter().map(task).collect()
     }

@@ -6,7 +6,7 @@ use crate::output::{record_path, trace_path};
 use crate::progress::{Onlooker, counting_bar};
 use a2lp::FeatureMatrix;
 use a2lp_data::images::thumbnail;
-use a2lp_data::{FeatureFile, read_pictures, write_atomically};
+use a2lp_data::{FeatureFile, FieldNames, read_pictures, write_atomically};
 use a2lp_report::record::Inputs;
 use a2lp_report::trace::Item;
 use a2lp_report::{Chapter, Experiment, Run, Trace, figures, lay_out, page};
@@ -205,7 +205,11 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
     for (input, rows) in
         [(&inputs.source, &map.rows[..map.source_points]), (&inputs.target, &map.rows[map.source_points..])]
     {
-        let file = FeatureFile::open(&input.path).context("t-SNE needs the features of the run")?;
+        if input.path == Path::new("-") {
+            bail!("the features came from standard input and are gone; t-SNE needs the features of the run");
+        }
+        let file = FeatureFile::open_set(&input.paths(), &FieldNames::default())
+            .context("t-SNE needs the features of the run")?;
         if (file.rows(), file.columns()) != (input.rows, input.columns) {
             bail!(
                 "{} has {} × {} values now, {} × {} when the run was made; t-SNE needs the features of the run",
@@ -217,7 +221,8 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
             );
         }
         columns = file.columns();
-        let features = file.read()?;
+        let mut features = file.read()?;
+        features.remove_rows(&input.skipped_rows);
         if let Some(row) = rows.iter().find(|&&row| row as usize >= features.rows()) {
             bail!("the trace names row {row} of {}, which has no such row", input.path.display());
         }

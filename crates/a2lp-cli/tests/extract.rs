@@ -141,7 +141,8 @@ fn the_other_kinds_of_file_hold_the_same() {
     assert_eq!(labels, [["0"; 6].as_slice(), &["1"; 7]].concat());
     assert_eq!(tensors.read().unwrap(), npz);
     assert_eq!(features("a.npy").read().unwrap(), npz);
-    let words = a2lp_data::read_labels(&dir.path().join("a.labels.npy")).unwrap().into_strings();
+    let words =
+        a2lp_data::read_labels(&dir.path().join("a.labels.npy"), &Default::default()).unwrap().into_strings();
     assert_eq!(words, [["blue"; 6].as_slice(), &["red"; 7]].concat());
     let run = "label --source a.safetensors --target a.npy --neighbours 3 --out labels.csv";
     let out = a2lp(dir.path(), run);

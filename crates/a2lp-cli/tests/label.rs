@@ -495,7 +495,7 @@ fn labels_in_every_format_say_the_same() {
         );
     }
     // What we write as .npz can be the labels of something else.
-    let names = a2lp_data::read_labels(&dir.path().join("labels.npz")).unwrap();
+    let names = a2lp_data::read_labels(&dir.path().join("labels.npz"), &Default::default()).unwrap();
     assert_eq!(names.len(), 20);
     let tasks: serde_json::Value = serde_json::from_str(&read("labels.json")).unwrap();
     let tasks = tasks.as_array().unwrap();
@@ -525,7 +525,7 @@ fn features_go_from_any_format_to_any() {
     assert_eq!(read("c.npy").read().unwrap(), read("src.csv").read().unwrap());
     assert_eq!(read("c.csv").labels().unwrap(), read("src.csv").labels().unwrap());
     assert_eq!(read("c.npz").ids().unwrap(), read("src.csv").ids().unwrap());
-    let words = a2lp_data::read_labels(&dir.path().join("c.labels.npy")).unwrap();
+    let words = a2lp_data::read_labels(&dir.path().join("c.labels.npy"), &Default::default()).unwrap();
     assert_eq!(Some(words), read("c.npz").labels().unwrap());
 
     let out = a2lp(dir.path(), "convert c.npz c.safetensors --out both.npz");

@@ -1,11 +1,9 @@
 //! One value per row: labels, ids, class names.
 
-use crate::csv_file::{CsvTable, ID_NAMES, LABEL_NAMES};
+use crate::data_file;
 use crate::error::{DataError, Problem};
-use crate::format::Format;
-use crate::npy::Header;
-use crate::safetensors::SafetensorsFile;
-use crate::{npz, text};
+use crate::feature_file::expand;
+use crate::names::{FieldNames, Wanted};
 use std::path::Path;
 
 /// Values of one column, as they stand in a file.
@@ -31,6 +29,21 @@ impl Column {
         self.len() == 0
     }
 
+    /// The values of one column below those of another; numbers only where both are.
+    pub(crate) fn below(above: Column, below: Column) -> Column {
+        match (above, below) {
+            (Column::Integers(mut all), Column::Integers(more)) => {
+                all.extend(more);
+                Column::Integers(all)
+            }
+            (above, below) => {
+                let mut all = above.into_strings();
+                all.extend(below.into_strings());
+                Column::Strings(all)
+            }
+        }
+    }
+
     /// The values as words.
     pub fn into_strings(self) -> Vec<String> {
         match self {
@@ -45,7 +58,7 @@ impl Column {
             return Ok(self.into_strings());
         };
         let name = |(row, text): (usize, String)| {
-            find_name(&text, names).ok_or_else(|| Problem::Label {
+            find_name(&text, names).ok_or_else(|| Problem::Row {
                 row,
                 message: format!(
                     "label '{text}' is neither one of the {} class names nor a position among them",
@@ -69,36 +82,30 @@ fn find_name(text: &str, names: &[String]) -> Option<String> {
     by_name.or_else(|| names.get(text.parse::<usize>().ok()?)).cloned()
 }
 
-/// Labels, from any format: a vector, the field or column `labels`, or one per line.
-pub fn read_labels(path: &Path) -> Result<Column, DataError> {
-    read(path, "labels", LABEL_NAMES)
+/// Labels, from any format: a vector, the array or column `labels`, or one per line.
+pub fn read_labels(path: &Path, names: &FieldNames) -> Result<Column, DataError> {
+    read(path, Wanted::Labels, names)
 }
 
-/// Ids, likewise from the field `ids` or the column `id`.
-pub fn read_ids(path: &Path) -> Result<Vec<String>, DataError> {
-    Ok(read(path, "ids", ID_NAMES)?.into_strings())
+/// Ids, likewise from the array or column `ids`.
+pub fn read_ids(path: &Path, names: &FieldNames) -> Result<Vec<String>, DataError> {
+    Ok(read(path, Wanted::Ids, names)?.into_strings())
 }
 
-/// The class list, likewise from the field `class_names`.
+/// The class list, likewise from the array or column `class_names`.
 pub fn read_class_names(path: &Path) -> Result<Vec<String>, DataError> {
-    Ok(read(path, "class_names", &["class", "name", "class_name"])?.into_strings())
+    Ok(read(path, Wanted::ClassNames, &FieldNames::default())?.into_strings())
 }
 
-fn read(path: &Path, field: &'static str, columns: &[&str]) -> Result<Column, DataError> {
-    let fail = |problem: Problem| DataError::new(path, problem);
-    match Format::detect(path)? {
-        Format::Npy => {
-            let (header, mut reader) = Header::open(path).map_err(fail)?;
-            header.read_column(&mut reader).map_err(fail)
-        }
-        Format::Npz => npz::read_column(path, field).map_err(fail),
-        Format::Safetensors => {
-            let column = SafetensorsFile::open(path).and_then(|mut file| file.column(field)).map_err(fail)?;
-            column.ok_or_else(|| fail(Problem::Archive(format!("no '{field}', neither tensor nor metadata"))))
-        }
-        Format::Csv => CsvTable::open(path).and_then(|table| table.read_column(columns)).map_err(fail),
-        Format::Text => text::read_lines(path).map(Column::Strings).map_err(fail),
-    }
+/// The columns of all files that `path` stands for, one below the other.
+fn read(path: &Path, wanted: Wanted, names: &FieldNames) -> Result<Column, DataError> {
+    let one = |path: &Path| {
+        let column = data_file::open(path, names).and_then(|mut file| file.column(wanted, true));
+        let none = || Problem::Table(format!("no '{}'", names.called(wanted)));
+        column.and_then(|column| column.ok_or_else(none)).map_err(|problem| DataError::new(path, problem))
+    };
+    let columns = expand(path)?.iter().map(|path| one(path)).collect::<Result<Vec<_>, _>>()?;
+    Ok(columns.into_iter().reduce(Column::below).unwrap_or(Column::Strings(Vec::new())))
 }
 
 #[cfg(test)]

@@ -2,27 +2,38 @@
 //! features; without one, every column is a feature.
 
 use crate::column::Column;
+use crate::data_file::{DataFile, FeatureShape};
 use crate::error::Problem;
+use crate::names::{FieldNames, Wanted};
+use crate::npy::ElementType;
+use crate::rows::Rows;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
 
-/// Header names that mean labels.
-pub(crate) const LABEL_NAMES: &[&str] = &["label", "labels", "class"];
-/// Header names that mean ids.
-pub(crate) const ID_NAMES: &[&str] = &["id", "ids", "path", "filename"];
+/// The name that means standard input.
+pub(crate) const STDIN: &str = "-";
 
 /// A table whose shape is known and whose rows can be read again.
 pub(crate) struct CsvTable {
-    path: PathBuf,
+    file: File,
+    names: FieldNames,
     header: Option<Vec<String>>,
-    pub(crate) rows: usize,
+    rows: usize,
     width: usize,
 }
 
 impl CsvTable {
-    /// Reads through the file once to learn its shape.
-    pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
-        let mut table = CsvTable { path: path.to_path_buf(), header: None, rows: 0, width: 0 };
+    /// Reads through the file once to learn its shape. Standard input is kept in a temporary file, to be read again.
+    pub(crate) fn open(path: &Path, names: FieldNames) -> Result<Self, Problem> {
+        let file = if path == Path::new(STDIN) {
+            let mut kept = tempfile::tempfile()?;
+            std::io::copy(&mut std::io::stdin().lock(), &mut kept)?;
+            kept
+        } else {
+            File::open(path)?
+        };
+        let mut table = CsvTable { file, names, header: None, rows: 0, width: 0 };
         let mut record = csv::StringRecord::new();
         let mut reader = table.reader()?;
         if !reader.read_record(&mut record).map_err(problem)? {
@@ -32,9 +43,9 @@ impl CsvTable {
         let names: Vec<String> = record.iter().map(|field| field.trim().to_string()).collect();
         // A header either has a name for each of several columns, or a well-known name for a single one.
         let known = |name: &String| {
-            [LABEL_NAMES, ID_NAMES, &["class_name"]]
+            [Wanted::Labels, Wanted::Ids, Wanted::ClassNames]
                 .iter()
-                .any(|all| all.contains(&name.to_lowercase().as_str()))
+                .any(|&wanted| table.names.find(wanted, std::slice::from_ref(name)).is_some())
         };
         let is_header =
             if names.len() == 1 { known(&names[0]) } else { names.iter().all(|n| n.parse::<f64>().is_err()) };
@@ -50,25 +61,18 @@ impl CsvTable {
     }
 
     fn reader(&self) -> Result<csv::Reader<File>, Problem> {
-        Ok(csv::ReaderBuilder::new().has_headers(false).from_reader(File::open(&self.path)?))
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(csv::ReaderBuilder::new().has_headers(false).from_reader(file))
     }
 
-    fn find(&self, names: &[&str]) -> Option<usize> {
-        let header = self.header.as_ref()?;
-        names.iter().find_map(|wanted| header.iter().position(|name| name.eq_ignore_ascii_case(wanted)))
-    }
-
-    pub(crate) fn has_column(&self, names: &[&str]) -> bool {
-        self.find(names).is_some()
+    fn find(&self, wanted: Wanted) -> Option<usize> {
+        self.names.find(wanted, self.header.as_ref()?)
     }
 
     fn feature_columns(&self) -> Vec<usize> {
-        let taken = [self.find(LABEL_NAMES), self.find(ID_NAMES)];
+        let taken = [self.find(Wanted::Labels), self.find(Wanted::Ids)];
         (0..self.width).filter(|&at| !taken.contains(&Some(at))).collect()
-    }
-
-    pub(crate) fn features(&self) -> usize {
-        self.feature_columns().len()
     }
 
     /// Calls `take` with every record and its line.
@@ -87,53 +91,59 @@ impl CsvTable {
         Ok(())
     }
 
-    pub(crate) fn read_features(&self, out: &mut [f32]) -> Result<(), Problem> {
-        let columns = self.feature_columns();
-        let mut slots = out.iter_mut();
-        self.for_each(|line, record| {
-            for &at in &columns {
-                let field = record.get(at).unwrap_or("").trim();
-                let name = self
-                    .header
-                    .as_ref()
-                    .map_or_else(|| format!("column {at}"), |h| format!("column '{}'", h[at]));
-                let value: f32 = field.parse().map_err(|_| Problem::Line {
-                    line,
-                    message: format!("{name}: '{field}' is not a number"),
-                })?;
-                let slot =
-                    slots.next().ok_or_else(|| Problem::Table("the file grew while it was read".into()))?;
-                *slot = value;
-            }
-            Ok(())
-        })?;
-        match slots.len() {
-            0 => Ok(()),
-            _ => Err(Problem::Table("the file shrank while it was read".into())),
-        }
-    }
-
-    /// The column with one of these names, or the only one.
-    pub(crate) fn read_column(&self, names: &[&str]) -> Result<Column, Problem> {
-        let at = match self.find(names) {
-            Some(at) => at,
-            None if self.width == 1 => 0,
-            None => {
-                return Err(Problem::Table(format!(
-                    "{} columns and none is called '{}'; name it in the first line",
-                    self.width, names[0]
-                )));
-            }
-        };
-        let mut values = Vec::with_capacity(self.rows);
+    fn read_column(&self, at: usize) -> Result<Column, Problem> {
+        let mut values = Vec::new();
         self.for_each(|_, record| {
             values.push(record.get(at).unwrap_or("").trim().to_string());
             Ok(())
         })?;
         if let Some(row) = values.iter().position(String::is_empty) {
-            return Err(Problem::Label { row, message: "the value is missing".into() });
+            return Err(Problem::Row { row, message: "the value is missing".into() });
         }
         Ok(Column::Strings(values))
+    }
+}
+
+impl DataFile for CsvTable {
+    fn shape(&mut self) -> Result<FeatureShape, Problem> {
+        if self.names.features.is_some() {
+            return Err(Problem::Table(
+                "every column of a CSV file that is neither label nor id is a feature; leave --feature-column away".into(),
+            ));
+        }
+        let columns = self.feature_columns().len();
+        Ok(FeatureShape { rows: self.rows, columns, element: ElementType::Text })
+    }
+
+    fn read_rows(&mut self, rows: &mut Rows) -> Result<(), Problem> {
+        let columns = self.feature_columns();
+        let mut values = Vec::with_capacity(columns.len());
+        self.for_each(|line, record| {
+            values.clear();
+            for &at in &columns {
+                let field = record.get(at).unwrap_or("").trim();
+                let value: f32 = field.parse().map_err(|_| {
+                    let header = self.header.as_ref();
+                    let name = header.map_or_else(|| at.to_string(), |header| format!("'{}'", header[at]));
+                    Problem::Line { line, message: format!("column {name}: '{field}' is not a number") }
+                })?;
+                values.push(value);
+            }
+            rows.push(&values)
+        })
+    }
+
+    fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
+        match self.find(wanted) {
+            Some(at) => self.read_column(at).map(Some),
+            None if !alone => Ok(None),
+            None if self.width == 1 && self.names.given(wanted).is_none() => self.read_column(0).map(Some),
+            None => Err(Problem::Table(format!(
+                "{} columns and none is called '{}'; name it in the first line",
+                self.width,
+                self.names.called(wanted)
+            ))),
+        }
     }
 }
 

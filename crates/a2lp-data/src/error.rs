@@ -25,7 +25,9 @@ pub enum Problem {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Neither content nor extension is known.
-    #[error("unknown format; a2lp reads .npy, .npz, .safetensors, .csv and, for labels, .txt")]
+    #[error(
+        "unknown format; a2lp reads .npy, .npz, .parquet, .arrow, .feather, .safetensors, .h5, .mat, .csv and, for labels, .txt"
+    )]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
     #[error(
@@ -62,6 +64,30 @@ pub enum Problem {
     /// The archive is damaged or does not hold what is needed.
     #[error("{0}")]
     Archive(String),
+    /// A file that its reader cannot make sense of.
+    #[error("damaged {format} file: {message}")]
+    Damaged {
+        /// Its format.
+        format: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+    /// A file of a kind that is known and not read.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A small file that claims to hold very much.
+    #[error(
+        "{file_bytes} bytes claim to hold {claimed_bytes}, more than {MAX_EXPANSION} times as much; not read"
+    )]
+    Expansion {
+        /// Bytes it would take in memory.
+        claimed_bytes: u128,
+        /// Bytes of the file.
+        file_bytes: u64,
+    },
+    /// Somebody wrote to the file.
+    #[error("the file changed while it was being read; read it again when it is complete")]
+    Changed,
     /// An image that cannot be decoded.
     #[error("{0}")]
     Image(String),
@@ -76,9 +102,9 @@ pub enum Problem {
     /// A table without the column that is needed.
     #[error("{0}")]
     Table(String),
-    /// A label that is no class.
+    /// A value of one row.
     #[error("row {row}: {message}")]
-    Label {
+    Row {
         /// From 0.
         row: usize,
         /// What is wrong there.
@@ -90,4 +116,21 @@ pub enum Problem {
     /// An output that is already there.
     #[error("exists already; pass --force to replace it")]
     Exists,
+}
+
+/// A file of n bytes may hold this many times n, as far as deflate can compress.
+pub(crate) const MAX_EXPANSION: u64 = 1032;
+
+impl Problem {
+    pub(crate) fn damaged(format: &'static str, message: impl ToString) -> Self {
+        Problem::Damaged { format, message: message.to_string() }
+    }
+
+    /// Refuses claims that no honest file makes.
+    pub(crate) fn check_expansion(claimed_bytes: u128, file_bytes: u64) -> Result<(), Problem> {
+        if claimed_bytes > u128::from(file_bytes) * u128::from(MAX_EXPANSION) + (16 << 20) {
+            return Err(Problem::Expansion { claimed_bytes, file_bytes });
+        }
+        Ok(())
+    }
 }

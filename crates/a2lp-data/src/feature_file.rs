@@ -1,70 +1,107 @@
 //! Features on disk: shape first, values later, straight into the matrix a run works on.
 
 use crate::column::Column;
-use crate::csv_file::{CsvTable, ID_NAMES, LABEL_NAMES};
+use crate::csv_file::STDIN;
+use crate::data_file::{self, DataFile};
 use crate::error::{DataError, Problem};
-use crate::format::Format;
-use crate::npy::{ElementType, Header};
-use crate::npz::Npz;
-use crate::safetensors::SafetensorsFile;
+use crate::names::{FieldNames, Wanted};
+use crate::npy::ElementType;
+use crate::rows::Rows;
 use a2lp::FeatureMatrix;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// An open file of features, whose shape is known and whose values are still on disk.
+/// An open set of features, usually one file, whose shape is known and whose values are still on disk.
 pub struct FeatureFile {
-    path: PathBuf,
-    rows: usize,
+    parts: Vec<Part>,
     columns: usize,
     element: ElementType,
-    content: Content,
 }
 
-enum Content {
-    Npy { header: Header, reader: BufReader<File> },
-    Npz { npz: Npz, field: String },
-    Safetensors { file: SafetensorsFile, field: String },
-    Csv(CsvTable),
+/// One file of a set.
+struct Part {
+    path: PathBuf,
+    file: Box<dyn DataFile>,
+    rows: usize,
+    /// Size and time of the file when it was opened.
+    seen: Option<(u64, SystemTime)>,
+}
+
+impl Part {
+    /// Asks the file; should it have been written to meanwhile, its answer is worth nothing.
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut dyn DataFile) -> Result<T, Problem>,
+    ) -> Result<T, DataError> {
+        let answer = question(self.file.as_mut());
+        let answer = if look(&self.path) == self.seen { answer } else { Err(Problem::Changed) };
+        answer.map_err(|problem| DataError::new(&self.path, problem))
+    }
+}
+
+fn look(path: &Path) -> Option<(u64, SystemTime)> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.len(), about.modified().ok()?))
+}
+
+/// The files that a path stands for: itself, or those that match it as a pattern (`*`, `?`, `[…]`), in the order of their names.
+pub fn expand(path: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let text = path.to_string_lossy();
+    if path == Path::new(STDIN) || path.exists() || !text.contains(['*', '?', '[']) {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let fail = |message: String| DataError::new(path, Problem::Unsupported(message));
+    let found = glob::glob(&text).map_err(|error| fail(format!("not a pattern: {error}")))?;
+    let found: Vec<PathBuf> = found.collect::<Result<_, _>>().map_err(|error| fail(error.to_string()))?;
+    if found.is_empty() {
+        return Err(fail("no file matches this pattern".into()));
+    }
+    Ok(found)
 }
 
 impl FeatureFile {
-    /// Opens a file and checks that it is as long as it claims.
+    /// Opens a file, or all files that match a pattern, and checks that they are as long as they claim.
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        Self::open_any(path).map_err(|problem| DataError::new(path, problem))
+        Self::open_set(&[path.to_path_buf()], &FieldNames::default())
     }
 
-    fn open_any(path: &Path) -> Result<Self, Problem> {
-        let format = Format::detect(path).map_err(|error| error.problem)?;
-        let ((rows, columns), element, content) = match format {
-            Format::Npy => {
-                let (header, reader) = Header::open(path)?;
-                (header.matrix_shape()?, header.element, Content::Npy { header, reader })
+    /// Opens files, or patterns of files, as one set: the rows of the first, then those of the second, and so on.
+    pub fn open_set(paths: &[PathBuf], names: &FieldNames) -> Result<Self, DataError> {
+        let mut set = FeatureFile { parts: Vec::new(), columns: 0, element: ElementType::Text };
+        for path in paths {
+            for path in expand(path)? {
+                set.add(&path, names).map_err(|problem| DataError::new(&path, problem))?;
             }
-            Format::Npz => {
-                let mut npz = Npz::open(path)?;
-                let field = npz.feature_field()?;
-                let (header, _) = npz.array(&field)?;
-                (header.matrix_shape()?, header.element, Content::Npz { npz, field })
+        }
+        Ok(set)
+    }
+
+    fn add(&mut self, path: &Path, names: &FieldNames) -> Result<(), Problem> {
+        let seen = look(path);
+        let mut file = data_file::open(path, names)?;
+        let shape = file.shape()?;
+        if let Some((bytes, _)) = seen {
+            Problem::check_expansion(shape.rows as u128 * shape.columns as u128 * 4, bytes)?;
+        }
+        match self.parts.first() {
+            None => (self.columns, self.element) = (shape.columns, shape.element),
+            Some(first) if shape.columns != self.columns => {
+                return Err(Problem::Table(format!(
+                    "{} features a row where {} has {}; files of one set need features of the same extractor",
+                    shape.columns,
+                    first.path.display(),
+                    self.columns
+                )));
             }
-            Format::Safetensors => {
-                let file = SafetensorsFile::open(path)?;
-                let field = file.feature_field()?;
-                let (header, _) = file.header(&field)?;
-                (header.matrix_shape()?, header.element, Content::Safetensors { file, field })
-            }
-            Format::Csv => {
-                let table = CsvTable::open(path)?;
-                ((table.rows, table.features()), ElementType::Text, Content::Csv(table))
-            }
-            Format::Text => return Err(Problem::UnknownFormat),
-        };
-        Ok(FeatureFile { path: path.to_path_buf(), rows, columns, element, content })
+            Some(_) => {}
+        }
+        self.parts.push(Part { path: path.to_path_buf(), file, rows: shape.rows, seen });
+        Ok(())
     }
 
     /// Number of items.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.parts.iter().map(|part| part.rows).sum()
     }
 
     /// Features per item.
@@ -72,59 +109,104 @@ impl FeatureFile {
         self.columns
     }
 
-    /// Type of the values in the file.
+    /// Type of the values in the (first) file.
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// Where the file is.
+    /// Where the (first) file is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.parts.first().map_or(Path::new(""), |part| &part.path)
     }
 
-    /// Labels that stand in the same file, if any.
+    /// Where all files are.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().map(|part| part.path.as_path())
+    }
+
+    /// The file that a row comes from, and its number there.
+    pub fn locate(&self, row: usize) -> (&Path, usize) {
+        let mut row = row;
+        for part in &self.parts {
+            if row < part.rows {
+                return (&part.path, row);
+            }
+            row -= part.rows;
+        }
+        (self.path(), row)
+    }
+
+    /// Labels that stand in the same files, if any. Where files of a set have different class lists, these are names.
     pub fn labels(&mut self) -> Result<Option<Column>, DataError> {
-        self.column("labels", LABEL_NAMES)
+        let mut lists = self.class_lists()?;
+        lists.dedup();
+        let names = if lists.len() > 1 { self.class_lists()? } else { Vec::new() };
+        let mut all = None;
+        for at in 0..self.parts.len() {
+            let part = &mut self.parts[at];
+            let Some(mut labels) = part.ask(|file| file.column(Wanted::Labels, false))? else { continue };
+            if let Some(Some(names)) = names.get(at) {
+                let named = labels.into_class_names(Some(names));
+                labels = Column::Strings(named.map_err(|problem| DataError::new(&part.path, problem))?);
+            }
+            self.check_part(at, labels.len(), "labels", all.is_some())?;
+            all = Some(match all {
+                None => labels,
+                Some(before) => Column::below(before, labels),
+            });
+        }
+        self.check_whole(all, "labels")
     }
 
-    /// Ids that stand in the same file, if any.
+    /// Ids that stand in the same files, if any.
     pub fn ids(&mut self) -> Result<Option<Vec<String>>, DataError> {
-        Ok(self.column("ids", ID_NAMES)?.map(Column::into_strings))
+        let mut all = None;
+        for at in 0..self.parts.len() {
+            let Some(ids) = self.parts[at].ask(|file| file.column(Wanted::Ids, false))? else { continue };
+            self.check_part(at, ids.len(), "ids", all.is_some())?;
+            all = Some(match all {
+                None => ids,
+                Some(before) => Column::below(before, ids),
+            });
+        }
+        Ok(self.check_whole(all, "ids")?.map(Column::into_strings))
     }
 
-    /// Class names that stand in the same file, if any.
+    /// One value per row, in every file or in none.
+    fn check_part(&self, at: usize, count: usize, what: &str, earlier: bool) -> Result<(), DataError> {
+        let part = &self.parts[at];
+        if at > 0 && !earlier {
+            let message = format!("it has {what}, but {} has none", self.path().display());
+            return Err(DataError::new(&part.path, Problem::Table(message)));
+        }
+        if count != part.rows {
+            let message = format!("{count} {what} for {} rows; one per row is needed", part.rows);
+            return Err(DataError::new(&part.path, Problem::Table(message)));
+        }
+        Ok(())
+    }
+
+    fn check_whole(&self, all: Option<Column>, what: &str) -> Result<Option<Column>, DataError> {
+        if let Some(count) = all.as_ref().map(Column::len).filter(|&count| count != self.rows()) {
+            let message = format!("{count} {what} in {} files with {} rows", self.parts.len(), self.rows());
+            return Err(DataError::new(self.path(), Problem::Table(message)));
+        }
+        Ok(all)
+    }
+
+    /// Class names that stand in the same file, if any; of a set, if all files have the same.
     pub fn class_names(&mut self) -> Result<Option<Vec<String>>, DataError> {
-        Ok(self.column("class_names", &[])?.map(Column::into_strings))
+        let mut lists = self.class_lists()?;
+        lists.dedup();
+        Ok(if lists.len() == 1 { lists.pop().flatten() } else { None })
     }
 
-    fn column(&mut self, field: &str, names: &[&str]) -> Result<Option<Column>, DataError> {
-        let read = |content: &mut Content| match content {
-            Content::Npz { npz, .. } if npz.has(field) => {
-                let (header, mut reader) = npz.array(field)?;
-                header.read_column(&mut reader).map(Some)
-            }
-            Content::Safetensors { file, .. } => file.column(field),
-            Content::Csv(table) if table.has_column(names) => table.read_column(names).map(Some),
-            _ => Ok(None),
+    fn class_lists(&mut self) -> Result<Vec<Option<Vec<String>>>, DataError> {
+        let list = |part: &mut Part| {
+            let names = part.ask(|file| file.column(Wanted::ClassNames, false))?;
+            Ok(names.map(Column::into_strings))
         };
-        read(&mut self.content).map_err(|problem| DataError::new(&self.path, problem))
-    }
-
-    /// Reads all values, row-major, into `out`, which holds rows × columns.
-    fn read_into(&mut self, out: &mut [f32]) -> Result<(), DataError> {
-        let mut read = |content: &mut Content| match content {
-            Content::Npy { header, reader } => header.read_matrix(reader, out),
-            Content::Npz { npz, field } => {
-                let (header, mut reader) = npz.array(field)?;
-                header.read_matrix(&mut reader, out)
-            }
-            Content::Safetensors { file, field } => {
-                let (header, reader) = file.tensor(field)?;
-                header.read_matrix(reader, out)
-            }
-            Content::Csv(table) => table.read_features(out),
-        };
-        read(&mut self.content).map_err(|problem| DataError::new(&self.path, problem))
+        self.parts.iter_mut().map(list).collect()
     }
 
     /// Reads the features.
@@ -133,28 +215,23 @@ impl FeatureFile {
     }
 }
 
-/// Reads files of equal width one below the other into one matrix, allocated once.
+/// Reads sets of equal width one below the other into one matrix, allocated once.
 ///
 /// # Panics
 /// When the widths differ; compare [`FeatureFile::columns`] first.
 pub fn stack(files: &mut [FeatureFile]) -> Result<FeatureMatrix, DataError> {
     let columns = files.first().map_or(0, FeatureFile::columns);
     assert!(files.iter().all(|file| file.columns == columns), "stacked files have one width");
+    let first = files.first().map_or(PathBuf::new(), |file| file.path().to_path_buf());
+    let fail = |problem| DataError::new(&first, problem);
     let rows: usize = files.iter().map(FeatureFile::rows).sum();
+    let total =
+        rows.checked_mul(columns).ok_or_else(|| fail(Problem::Memory(4 * rows as u128 * columns as u128)))?;
     let mut values: Vec<f32> = Vec::new();
-    let count = rows.checked_mul(columns).filter(|&count| values.try_reserve_exact(count).is_ok());
-    let (Some(count), Some(first)) = (count, files.first()) else {
-        let path = files.first().map(FeatureFile::path).unwrap_or(Path::new(""));
-        return Err(DataError::new(path, Problem::Memory(rows as u128 * columns as u128 * 4)));
-    };
-    let first = first.path.clone();
-    values.resize(count, 0.0);
-    let mut rest = &mut values[..];
-    for file in files {
-        let (part, below) = rest.split_at_mut(file.rows * columns);
-        file.read_into(part)?;
-        rest = below;
+    for part in files.iter_mut().flat_map(|file| &mut file.parts) {
+        let mut rows = Rows::new(&mut values, part.rows * columns, total);
+        part.ask(|file| file.read_rows(&mut rows))?;
+        rows.finish().map_err(|problem| DataError::new(&part.path, problem))?;
     }
-    FeatureMatrix::new(rows, columns, values)
-        .map_err(|error| DataError::new(&first, Problem::Table(error.to_string())))
+    FeatureMatrix::new(rows, columns, values).map_err(|error| fail(Problem::Table(error.to_string())))
 }

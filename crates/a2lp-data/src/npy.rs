@@ -1,7 +1,9 @@
 //! NumPy's array format: a short text header, then the elements.
 
+use crate::arrays::Arrays;
 use crate::column::Column;
 use crate::error::Problem;
+use crate::rows::Rows;
 use half::f16;
 use std::fmt;
 use std::fs::File;
@@ -135,6 +137,11 @@ impl Header {
         Ok(Header { element, big_endian, fortran_order, shape, size, bytes })
     }
 
+    /// The same with bytes or elements in another order.
+    pub(crate) fn ordered(self, big_endian: bool, fortran_order: bool) -> Self {
+        Header { big_endian, fortran_order, ..self }
+    }
+
     /// Little-endian numbers, row after row, as other formats hold them.
     pub(crate) fn plain(element: ElementType, shape: Vec<usize>) -> Result<Self, Problem> {
         let size = match element {
@@ -161,57 +168,56 @@ impl Header {
         }
     }
 
-    /// Streams the elements of a matrix into `out`, row-major, whatever their order in the file.
-    pub(crate) fn read_matrix(&self, reader: &mut impl Read, out: &mut [f32]) -> Result<(), Problem> {
-        match (self.element, self.big_endian) {
-            // What nearly every file holds, without detours.
-            (ElementType::Float(4), false) => {
-                self.fill(reader, out, |bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-            }
-            (ElementType::Float(_) | ElementType::BrainFloat, _) => {
-                self.fill(reader, out, |bytes| self.decode_float(bytes) as f32)
-            }
-            _ => self.fill(reader, out, |bytes| self.decode_integer(bytes) as f32),
+    /// Streams the elements of a matrix, row-major whatever their order in the file. Where that is column after column, the
+    /// caller knows that the file is as long as it claims.
+    pub(crate) fn read_matrix(&self, reader: &mut impl Read, rows: &mut Rows) -> Result<(), Problem> {
+        let (height, width) = self.matrix_shape()?;
+        let mut values = Vec::new();
+        if !self.fortran_order {
+            return self.for_each_block(reader, |bytes| {
+                self.decode_numbers(bytes, &mut values);
+                rows.push(&values)
+            });
         }
+        let (out, mut at) = (rows.whole()?, 0);
+        self.for_each_block(reader, |bytes| {
+            self.decode_numbers(bytes, &mut values);
+            for &value in &values {
+                out[at % height * width + at / height] = value;
+                at += 1;
+            }
+            Ok(())
+        })
     }
 
-    fn fill(
-        &self,
-        reader: &mut impl Read,
-        out: &mut [f32],
-        decode: impl Fn(&[u8]) -> f32,
-    ) -> Result<(), Problem> {
-        let (rows, columns) = self.matrix_shape()?;
-        assert_eq!(out.len(), rows * columns, "the caller made room for the matrix");
-        let (mut row, mut column) = (0, 0);
-        self.for_each_element(reader, |bytes| {
-            out[row * columns + column] = decode(bytes);
-            if self.fortran_order {
-                row += 1;
-                if row == rows {
-                    (row, column) = (0, column + 1);
-                }
-            } else {
-                column += 1;
-                if column == columns {
-                    (row, column) = (row + 1, 0);
-                }
-            }
-        })
+    /// Reads through all elements and keeps none, to see that they are there.
+    pub(crate) fn prove(&self, reader: &mut impl Read) -> Result<(), Problem> {
+        self.for_each_block(reader, |_| Ok(()))
     }
 
     /// Reads a vector of numbers.
     pub(crate) fn read_vector(&self, reader: &mut impl Read) -> Result<Vec<f32>, Problem> {
-        let [length] = self.shape[..] else {
+        let [_] = self.shape[..] else {
             let (what, wanted) = ("weights", "one dimension");
             return Err(Problem::Dimensions { what, wanted, shape: self.shape.clone() });
         };
-        let row = Header { shape: vec![1, length], fortran_order: false, ..self.clone() };
-        let mut values = Vec::new();
-        values.try_reserve_exact(length).map_err(|_| Problem::Memory(4 * length as u128))?;
-        values.resize(length, 0.0);
-        row.read_matrix(reader, &mut values)?;
-        Ok(values)
+        let (mut all, mut values) = (Vec::new(), Vec::new());
+        self.for_each_block(reader, |bytes| {
+            self.decode_numbers(bytes, &mut values);
+            all.extend_from_slice(&values);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Bytes of one element.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// One value per row?
+    pub(crate) fn is_vector(&self) -> bool {
+        matches!(self.shape[..], [_] | [_, 1] | [1, _])
     }
 
     /// Reads a single word.
@@ -222,7 +228,7 @@ impl Header {
 
     /// Reads a vector of labels or names.
     pub(crate) fn read_column(&self, reader: &mut impl Read) -> Result<Column, Problem> {
-        if !matches!(self.shape[..], [_] | [_, 1]) {
+        if !self.is_vector() {
             let (what, wanted) = ("labels", "one dimension");
             return Err(Problem::Dimensions { what, wanted, shape: self.shape.clone() });
         }
@@ -236,7 +242,7 @@ impl Header {
                     strings.push(text.unwrap_or_default());
                 })?;
                 match bad {
-                    Some(row) => Err(Problem::Label { row, message: "not a valid string".into() }),
+                    Some(row) => Err(Problem::Row { row, message: "not a valid string".into() }),
                     None => Ok(Column::Strings(strings)),
                 }
             }
@@ -250,9 +256,7 @@ impl Header {
                     integers.push(value as i64);
                 })?;
                 match bad {
-                    Some((row, value)) => {
-                        Err(Problem::Label { row, message: format!("{value} is no class") })
-                    }
+                    Some((row, value)) => Err(Problem::Row { row, message: format!("{value} is no class") }),
                     None => Ok(Column::Integers(integers)),
                 }
             }
@@ -264,7 +268,7 @@ impl Header {
         }
     }
 
-    /// Hands the bytes of every element to `take`, in file order, reading in blocks.
+    /// Hands the bytes of every element to `take`, in file order.
     fn for_each_element(&self, reader: &mut impl Read, mut take: impl FnMut(&[u8])) -> Result<(), Problem> {
         if self.size == 0 {
             // Strings of no characters take no bytes; `bytes` says nothing about their number.
@@ -272,8 +276,21 @@ impl Header {
             (0..count.min(MAX_HEADER)).for_each(|_| take(&[]));
             return Ok(());
         }
+        self.for_each_block(reader, |bytes| {
+            bytes.chunks_exact(self.size).for_each(&mut take);
+            Ok(())
+        })
+    }
+
+    /// Reads whole elements, many at a time.
+    fn for_each_block(
+        &self,
+        reader: &mut impl Read,
+        mut take: impl FnMut(&[u8]) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         let mut left = self.bytes;
-        let mut block = vec![0u8; ((1 << 20) / self.size).max(1) * self.size];
+        let largest = ((1 << 20) / self.size.max(1)).max(1) * self.size;
+        let mut block = vec![0u8; left.min(largest as u64) as usize];
         while left > 0 {
             let length = left.min(block.len() as u64) as usize;
             let part = &mut block[..length];
@@ -287,10 +304,26 @@ impl Header {
                     n => filled += n,
                 }
             }
-            part.chunks_exact(self.size).for_each(&mut take);
+            take(part)?;
             left -= part.len() as u64;
         }
         Ok(())
+    }
+
+    /// Replaces `values` by the numbers in `bytes`.
+    pub(crate) fn decode_numbers(&self, bytes: &[u8], values: &mut Vec<f32>) {
+        values.clear();
+        let elements = bytes.chunks_exact(self.size.max(1));
+        match (self.element, self.big_endian) {
+            // What nearly every file holds, without detours.
+            (ElementType::Float(4), false) => {
+                values.extend(elements.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+            }
+            (ElementType::Float(_) | ElementType::BrainFloat, _) => {
+                values.extend(elements.map(|bytes| self.decode_float(bytes) as f32));
+            }
+            _ => values.extend(elements.map(|bytes| self.decode_integer(bytes) as f32)),
+        }
     }
 
     fn decode_float(&self, bytes: &[u8]) -> f64 {
@@ -334,6 +367,42 @@ impl Header {
         let characters: Option<String> =
             bytes.chunks_exact(4).map(|c| char::from_u32(self.decode_raw(c) as u32)).collect();
         characters.map(|text| text.trim_end_matches('\0').to_string())
+    }
+}
+
+/// One array, and nothing else.
+pub(crate) struct NpyFile {
+    header: Header,
+    reader: BufReader<File>,
+}
+
+impl NpyFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
+        let (header, reader) = Header::open(path)?;
+        Ok(NpyFile { header, reader })
+    }
+}
+
+impl Arrays for NpyFile {
+    fn names(&self) -> Vec<String> {
+        vec!["the array".into()]
+    }
+
+    fn is_nameless(&self) -> bool {
+        true
+    }
+
+    fn header(&mut self, _: &str) -> Result<Header, Problem> {
+        Ok(self.header.clone())
+    }
+
+    fn read_matrix(&mut self, _: &str, rows: &mut Rows) -> Result<(), Problem> {
+        rows.reserve_all()?;
+        self.header.read_matrix(&mut self.reader, rows)
+    }
+
+    fn read_column(&mut self, _: &str) -> Result<Column, Problem> {
+        self.header.read_column(&mut self.reader)
     }
 }
 
@@ -392,8 +461,8 @@ mod tests {
         let mut reader = bytes;
         let header = Header::read(&mut reader)?;
         let (rows, columns) = header.matrix_shape()?;
-        let mut out = vec![0.0; rows * columns];
-        header.read_matrix(&mut reader, &mut out)?;
+        let mut out = Vec::new();
+        header.read_matrix(&mut reader, &mut Rows::new(&mut out, rows * columns, rows * columns))?;
         Ok(out)
     }
 

@@ -1,26 +1,28 @@
 //! NumPy's archives: a zip with one `.npy` file per field.
 
+use crate::arrays::Arrays;
 use crate::column::Column;
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, MAX_EXPANSION, Problem};
 use crate::npy::Header;
+use crate::rows::Rows;
 use a2lp::NeighbourGraph;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// Deflate cannot make more than this many bytes out of one.
-const MAX_EXPANSION: u64 = 1032;
-
 /// An open archive.
 pub(crate) struct Npz {
     archive: ZipArchive<BufReader<File>>,
+    length: u64,
 }
 
 impl Npz {
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
-        let archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(damaged)?;
-        Ok(Npz { archive })
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
+        Ok(Npz { archive, length })
     }
 
     /// Names of the arrays inside.
@@ -52,37 +54,37 @@ impl Npz {
         Ok((header, entry))
     }
 
-    /// The field that holds features: `features`, or else the only matrix.
-    pub(crate) fn feature_field(&mut self) -> Result<String, Problem> {
-        self.only("features", |header| header.matrix_shape().is_ok())
-    }
-
-    fn only(&mut self, wanted: &str, fits: impl Fn(&Header) -> bool) -> Result<String, Problem> {
-        if self.has(wanted) {
-            return Ok(wanted.to_string());
-        }
-        let fields = self.fields();
-        let mut found = Vec::new();
-        for field in &fields {
-            if self.array(field).is_ok_and(|(header, _)| fits(&header)) {
-                found.push(field.clone());
-            }
-        }
-        match (found.pop(), found.is_empty()) {
-            (Some(field), true) => Ok(field),
-            _ => {
-                Err(Problem::Archive(format!("no field '{wanted}'; the archive has: {}", fields.join(", "))))
-            }
-        }
+    /// Is an array surely as long as it claims? Compressed ones prove it by being read once.
+    fn is_proved(&mut self, field: &str) -> Result<bool, Problem> {
+        let entry = self.archive.by_name(&format!("{field}.npy")).map_err(damaged)?;
+        Ok(entry.compression() == zip::CompressionMethod::Stored && entry.compressed_size() <= self.length)
     }
 }
 
-/// Labels, ids or class names: the field of that name, or else the only vector.
-pub(crate) fn read_column(path: &Path, field: &str) -> Result<Column, Problem> {
-    let mut npz = Npz::open(path)?;
-    let field = npz.only(field, |header| matches!(header.shape[..], [_]))?;
-    let (header, mut reader) = npz.array(&field)?;
-    header.read_column(&mut reader)
+impl Arrays for Npz {
+    fn names(&self) -> Vec<String> {
+        self.fields()
+    }
+
+    fn header(&mut self, name: &str) -> Result<Header, Problem> {
+        Ok(self.array(name)?.0)
+    }
+
+    fn read_matrix(&mut self, name: &str, rows: &mut Rows) -> Result<(), Problem> {
+        if self.is_proved(name)? {
+            rows.reserve_all()?;
+        } else if self.array(name)?.0.fortran_order {
+            let (header, mut reader) = self.array(name)?;
+            header.prove(&mut reader)?;
+        }
+        let (header, mut reader) = self.array(name)?;
+        header.read_matrix(&mut reader, rows)
+    }
+
+    fn read_column(&mut self, name: &str) -> Result<Column, Problem> {
+        let (header, mut reader) = self.array(name)?;
+        header.read_column(&mut reader)
+    }
 }
 
 /// A square sparse matrix as SciPy's `save_npz` writes it.

@@ -2,9 +2,11 @@
 //!
 //! Tensors are `features` (or the only matrix) and `labels`; words stand in the header's metadata as JSON lists.
 
+use crate::arrays::Arrays;
 use crate::column::Column;
 use crate::error::Problem;
 use crate::npy::{ElementType, Header};
+use crate::rows::Rows;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -12,6 +14,9 @@ use std::path::Path;
 
 /// Longest header accepted, as in the format's own library.
 const MAX_HEADER: u64 = 100_000_000;
+
+/// Where words stand in the header.
+const METADATA: &str = "__metadata__";
 
 /// An open file.
 pub(crate) struct SafetensorsFile {
@@ -41,33 +46,9 @@ impl SafetensorsFile {
         Ok(SafetensorsFile { reader, tensors, start, length: bytes - start })
     }
 
-    /// The tensor that holds features: `features`, or else the only matrix.
-    pub(crate) fn feature_field(&self) -> Result<String, Problem> {
-        if self.has("features") {
-            return Ok("features".into());
-        }
-        let mut found =
-            self.names().filter(|name| self.header(name).is_ok_and(|(h, _)| h.matrix_shape().is_ok()));
-        match (found.next(), found.next()) {
-            (Some(only), None) => Ok(only.into()),
-            _ => {
-                let names: Vec<&str> = self.names().collect();
-                Err(wrong(format!("no tensor 'features'; it has: {}", names.join(", "))))
-            }
-        }
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str).filter(|name| *name != "__metadata__")
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.names().any(|known| known == name)
-    }
-
     /// What is known of a tensor, and where its elements begin.
-    pub(crate) fn header(&self, name: &str) -> Result<(Header, u64), Problem> {
-        let info = &self.tensors[name];
+    fn place(&self, name: &str) -> Result<(Header, u64), Problem> {
+        let info = self.tensors.get(name).unwrap_or(&Value::Null);
         let damaged = || wrong(format!("the description of '{name}' is damaged"));
         let numbers =
             |value: &Value| -> Option<Vec<u64>> { value.as_array()?.iter().map(Value::as_u64).collect() };
@@ -104,24 +85,43 @@ impl SafetensorsFile {
     }
 
     /// A tensor, and a reader at its first element.
-    pub(crate) fn tensor(&mut self, name: &str) -> Result<(Header, &mut impl Read), Problem> {
-        let (header, start) = self.header(name)?;
+    fn tensor(&mut self, name: &str) -> Result<(Header, &mut impl Read), Problem> {
+        let (header, start) = self.place(name)?;
         self.reader.seek(SeekFrom::Start(start))?;
         Ok((header, &mut self.reader))
     }
 
-    /// One value per row: a tensor of that name, or a JSON list in the metadata.
-    pub(crate) fn column(&mut self, name: &str) -> Result<Option<Column>, Problem> {
-        if self.has(name) {
-            let (header, reader) = self.tensor(name)?;
-            return header.read_column(reader).map(Some);
+    /// A list of words in the metadata.
+    fn words(&self, name: &str) -> Option<&str> {
+        self.tensors.get(METADATA)?.get(name)?.as_str().filter(|text| text.starts_with('['))
+    }
+}
+
+impl Arrays for SafetensorsFile {
+    fn names(&self) -> Vec<String> {
+        let words = self.tensors.get(METADATA).and_then(Value::as_object).into_iter().flatten();
+        let words = words.map(|(name, _)| name).filter(|name| self.words(name).is_some());
+        self.tensors.keys().filter(|name| *name != METADATA).chain(words).cloned().collect()
+    }
+
+    fn header(&mut self, name: &str) -> Result<Header, Problem> {
+        Ok(self.place(name)?.0)
+    }
+
+    fn read_matrix(&mut self, name: &str, rows: &mut Rows) -> Result<(), Problem> {
+        let (header, reader) = self.tensor(name)?;
+        rows.reserve_all()?;
+        header.read_matrix(reader, rows)
+    }
+
+    fn read_column(&mut self, name: &str) -> Result<Column, Problem> {
+        if let Some(text) = self.words(name) {
+            let words = serde_json::from_str(text)
+                .map_err(|_| wrong(format!("'{name}' of its metadata is not a JSON list of words")))?;
+            return Ok(Column::Strings(words));
         }
-        let Some(text) = self.tensors.get("__metadata__").and_then(|words| words[name].as_str()) else {
-            return Ok(None);
-        };
-        let words = serde_json::from_str(text)
-            .map_err(|_| wrong(format!("'{name}' of its metadata is not a JSON list of words")))?;
-        Ok(Some(Column::Strings(words)))
+        let (header, reader) = self.tensor(name)?;
+        header.read_column(reader)
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
                 r#"{"features":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}"#,
                 "larger than any memory",
             ),
-            (r#"{"x":{"dtype":"F32","shape":[1,2],"data_offsets":[0,4]}}"#, "no tensor 'features'"),
+            (r#"{"x":{"dtype":"F32","shape":[1,2],"data_offsets":[0,4]}}"#, "damaged"),
             (r#"{"features":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}"#, "8"),
             (r#"{"features":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]}}"#, "F8_E4M3"),
             (
@@ -184,7 +184,7 @@ mod tests {
             ),
             (r#"{"features":7}"#, "damaged"),
             ("[1]", "damaged"),
-            ("{}", "no tensor"),
+            ("{}", "no array 'features'"),
         ];
         for (header, message) in cases {
             let (_dir, path) = file(header, &[0; 4]);

@@ -1,12 +1,39 @@
 //! One value per line.
 
+use crate::column::Column;
+use crate::data_file::{DataFile, FeatureShape};
 use crate::error::Problem;
+use crate::names::Wanted;
+use crate::rows::Rows;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A file of lines: labels, ids or class names, whatever it is given for.
+pub(crate) struct Lines(PathBuf);
+
+impl Lines {
+    pub(crate) fn open(path: &Path) -> Self {
+        Lines(path.to_path_buf())
+    }
+}
+
+impl DataFile for Lines {
+    fn shape(&mut self) -> Result<FeatureShape, Problem> {
+        Err(Problem::UnknownFormat)
+    }
+
+    fn read_rows(&mut self, _: &mut Rows) -> Result<(), Problem> {
+        Err(Problem::UnknownFormat)
+    }
+
+    fn column(&mut self, _: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
+        if alone { read_lines(&self.0).map(|lines| Some(Column::Strings(lines))) } else { Ok(None) }
+    }
+}
 
 /// The lines of a file; blank ones are allowed at the end only.
-pub(crate) fn read_lines(path: &Path) -> Result<Vec<String>, Problem> {
+fn read_lines(path: &Path) -> Result<Vec<String>, Problem> {
     let mut lines = Vec::new();
     let mut blank = None;
     for (number, line) in (1u64..).zip(BufReader::new(File::open(path)?).lines()) {

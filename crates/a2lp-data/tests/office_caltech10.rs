@@ -19,7 +19,9 @@ struct Pair {
 fn load(data: &Path, source: &str, target: &str) -> Pair {
     let features =
         |name: &str| FeatureFile::open(&data.join(format!("{name}_feat.npy"))).unwrap().read().unwrap();
-    let labels = |name: &str| read_labels(&data.join(format!("{name}_label.npy"))).unwrap().into_strings();
+    let labels = |name: &str| {
+        read_labels(&data.join(format!("{name}_label.npy")), &Default::default()).unwrap().into_strings()
+    };
     let classes = Classes::new((0..10).map(|c| c.to_string()).collect()).unwrap();
     let truth = TargetTruth::new(&classes, &labels(target));
     let source_labels = Labels::within(classes, &labels(source)).unwrap();

@@ -289,7 +289,14 @@ fn settings_html(run: &Run) -> String {
     if let Some(inputs) = &record.inputs {
         for (name, input) in [("source", &inputs.source), ("target", &inputs.target)] {
             let shape = format!("{} × {}, {}", count(input.rows), count(input.columns), input.element_type);
-            row(name, format!("{} ({shape})", input.path.display()));
+            let more = match input.more_files.len() {
+                0 => String::new(),
+                more => format!(" and {more} more files"),
+            };
+            row(name, format!("{}{more} ({shape})", input.path.display()));
+            if !input.skipped_rows.is_empty() {
+                row(&format!("{name} rows left out"), count(input.skipped_rows.len()));
+            }
         }
         row("source labels", inputs.source_labels.display().to_string());
     }

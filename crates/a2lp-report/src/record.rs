@@ -128,12 +128,25 @@ pub struct Inputs {
 pub struct Input {
     /// Where it was.
     pub path: PathBuf,
-    /// Items in it.
+    /// Rows in it, those left out included.
     pub rows: usize,
     /// Features per item.
     pub columns: usize,
     /// The type of its numbers.
     pub element_type: String,
+    /// Further files of the same set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_files: Vec<PathBuf>,
+    /// Rows that were left out because they hold NaN or infinities, counted over all files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_rows: Vec<usize>,
+}
+
+impl Input {
+    /// All files of the set.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.path).chain(&self.more_files).cloned().collect()
+    }
 }
 
 /// The parameters of a run as they go into its record.

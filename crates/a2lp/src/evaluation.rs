@@ -40,6 +40,13 @@ impl TargetTruth {
         }
     }
 
+    /// The truth about all items but these, given in order.
+    pub fn without_rows(mut self, rows: &[usize]) -> Self {
+        let mut row = 0..;
+        self.ids.retain(|_| row.next().is_some_and(|row| rows.binary_search(&row).is_err()));
+        self
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         self.ids.len()

@@ -128,6 +128,28 @@ impl FeatureMatrix {
         self.values.par_chunks(1 << 14).all(|block| block.iter().fold(true, |all, &v| all & (v >= 0.0)))
     }
 
+    /// The values, row after row.
+    pub fn into_values(self) -> Vec<f32> {
+        self.values
+    }
+
+    /// Rows that hold a NaN or an infinity, in order.
+    pub fn invalid_rows(&self) -> Vec<usize> {
+        let valid = |row: &usize| self.row(*row).iter().fold(true, |all, value| all & value.is_finite());
+        (0..self.rows).into_par_iter().filter(|row| !valid(row)).collect()
+    }
+
+    /// Takes out these rows, given in order.
+    pub fn remove_rows(&mut self, rows: &[usize]) {
+        let mut to = 0;
+        for row in (0..self.rows).filter(|row| rows.binary_search(row).is_err()) {
+            self.values.copy_within(row * self.columns..(row + 1) * self.columns, to * self.columns);
+            to += 1;
+        }
+        self.rows = to;
+        self.values.truncate(to * self.columns);
+    }
+
     /// Position and value of the first NaN or infinity.
     pub(crate) fn first_non_finite(&self) -> Option<(usize, usize, f32)> {
         const BLOCK: usize = 1 << 14;
@@ -238,6 +260,15 @@ mod tests {
         let mut tiny = [1e-45f32, 0.0, 0.0];
         normalise(&mut tiny);
         assert_eq!(tiny[0], 1.0);
+    }
+
+    #[test]
+    fn invalid_rows_are_found_and_taken_out() {
+        let bad = [[1.0, f32::NAN], [2.0, 2.0], [f32::INFINITY, 3.0], [4.0, 4.0], [5.0, f32::NEG_INFINITY]];
+        let mut m = FeatureMatrix::from_rows(&bad).unwrap();
+        assert_eq!(m.invalid_rows(), [0, 2, 4]);
+        m.remove_rows(&[0, 2, 4]);
+        assert_eq!((m.rows(), m.values()), (2, &[2.0, 2.0, 4.0, 4.0][..]));
     }
 
     #[test]

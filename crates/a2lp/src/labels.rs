@@ -113,6 +113,13 @@ impl Labels {
         }
     }
 
+    /// The labels of all rows but these, given in order, over the same class list.
+    pub fn without_rows(mut self, rows: &[usize]) -> Self {
+        let mut row = 0..;
+        self.ids.retain(|_| row.next().is_some_and(|row| rows.binary_search(&row).is_err()));
+        self
+    }
+
     /// The class list.
     pub fn classes(&self) -> &Classes {
         &self.classes

@@ -4,8 +4,11 @@ use super::*;
 
 /// Label the items of a target domain
 ///
-/// Reads features of a labelled source and an unlabelled target (.npy, .npz or .csv), runs label propagation with
-/// augmented anchors, and writes one row per target item: row, id, label, confidence, margin, status.
+/// Reads features of a labelled source and an unlabelled target, runs label propagation with augmented anchors, and writes one
+/// row per target item: row, id, label, confidence, margin, status.
+///
+/// Files may be .npy, .npz, .parquet, .arrow, .feather, .safetensors, .h5, .mat or .csv. Several files, or a pattern in quotes
+/// ('shards/*.parquet'), are one set; - is CSV on standard input.
 ///
 /// `confidence` is 1 − entropy/ln K of the class probabilities: 1 = one class only, 0 = all alike. It orders items
 /// well but is not a calibrated probability: 0.9 does not mean nine out of ten right.
@@ -21,15 +24,15 @@ use super::*;
 )]
 pub(crate) struct LabelArgs {
     /// Features of the labelled domain
-    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
-    pub(crate) source: PathBuf,
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) source: Vec<PathBuf>,
     /// Labels of the source, one per row; not needed when the source file holds them
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) source_labels: Option<PathBuf>,
     /// Features of the domain to be labelled
-    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
-    pub(crate) target: PathBuf,
-    /// Where the labels go: .csv, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio, the least certain first).
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., help_heading = FILES, value_hint = ValueHint::FilePath)]
+    pub(crate) target: Vec<PathBuf>,
+    /// Where the labels go: .csv, .parquet, .arrow, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio, the least certain first).
     /// Beside it go the run record, FILE.run.json, and what `a2lp report` needs, FILE.trace.json
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
@@ -47,6 +50,11 @@ pub(crate) struct LabelArgs {
     /// it is
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) graph: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+    /// Leave out rows that hold NaN or infinities, of source and target, and list them, instead of stopping
+    #[arg(long, help_heading = FILES, hide_short_help = true)]
+    pub(crate) skip_invalid: bool,
     /// Add the probability of every class to the output
     #[arg(long, help_heading = FILES, hide_short_help = true)]
     pub(crate) probabilities: bool,

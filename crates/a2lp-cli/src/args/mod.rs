@@ -14,6 +14,7 @@ use a2lp::{
     AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Parameters,
     Similarity, Solver, SourceNodes, Unreached,
 };
+use a2lp_data::FieldNames;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -64,6 +65,31 @@ const FILES: &str = "Files";
 const EVALUATION: &str = "Evaluation";
 const PAPERS: &str = "Reproducing papers";
 const PICTURES: &str = "Pictures";
+
+/// What columns or arrays are called, where the usual names do not fit.
+#[derive(Args, Clone, Default)]
+pub(crate) struct ColumnArgs {
+    /// The column (Parquet, Arrow) or array (.npz, .mat, .h5, .safetensors) of features [default: features, or the only one that
+    /// can be]
+    #[arg(long, value_name = "NAME", help_heading = FILES, hide_short_help = true)]
+    feature_column: Option<String>,
+    /// The column or array of labels [default: labels, label or class]
+    #[arg(long, value_name = "NAME", help_heading = FILES, hide_short_help = true)]
+    label_column: Option<String>,
+    /// The column or array of ids [default: ids, id, path or filename]
+    #[arg(long, value_name = "NAME", help_heading = FILES, hide_short_help = true)]
+    id_column: Option<String>,
+}
+
+impl ColumnArgs {
+    pub(crate) fn names(&self) -> FieldNames {
+        FieldNames {
+            features: self.feature_column.clone(),
+            labels: self.label_column.clone(),
+            ids: self.id_column.clone(),
+        }
+    }
+}
 
 /// What to draw of a run.
 #[derive(Args, Clone, Default)]
@@ -169,15 +195,18 @@ pub(crate) struct ReportArgs {
 
 /// Turn feature files into another format
 ///
-/// Several files become one, in the order given. Labels and ids that stand in the files come along; class names take the place
-/// of their numbers.
+/// Several files become one, in the order given; a pattern in quotes ('shards/*.parquet') stands for all files it matches, in the
+/// order of their names; - is CSV on standard input. Labels and ids that stand in the files come along; class names take the
+/// place of their numbers.
 #[derive(Args)]
-#[command(after_help = "Example: a2lp convert part1.csv part2.npz --out all.safetensors")]
+#[command(
+    after_help = "Examples:\n  a2lp convert part1.csv part2.npz --out all.parquet\n  a2lp convert office.mat --feature-column fts --out office.npz"
+)]
 pub(crate) struct ConvertArgs {
-    /// Files of features: .npy, .npz, .safetensors, .csv
+    /// Files of features: .npy, .npz, .parquet, .arrow, .feather, .safetensors, .h5, .mat, .csv
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// Where they go: .npz, .npy (labels and ids in files beside it), .safetensors or .csv
+    /// Where they go: .npz, .npy (labels and ids in files beside it), .parquet, .arrow, .feather, .safetensors, .h5, .mat or .csv
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Labels of all rows, where the files have none
@@ -186,6 +215,8 @@ pub(crate) struct ConvertArgs {
     /// Ids of all rows, where the files have none
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ids: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
     /// Replace a file that exists
     #[arg(long)]
     pub(crate) force: bool,
@@ -200,9 +231,11 @@ pub(crate) struct ConvertArgs {
     after_help = "Example: a2lp graph --features src.npy --features tgt.npy --neighbours 20 --out graph.npz"
 )]
 pub(crate) struct GraphArgs {
-    /// Features; may be given several times
-    #[arg(long, value_name = "FILE", required = true, action = clap::ArgAction::Append, value_hint = ValueHint::FilePath)]
+    /// Features; several files or a pattern in quotes are stacked in order
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., action = clap::ArgAction::Append, value_hint = ValueHint::FilePath)]
     pub(crate) features: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
     /// k, the neighbours of each row
     #[arg(long, value_name = "K", default_value_t = 20)]
     pub(crate) neighbours: usize,
@@ -243,9 +276,11 @@ pub(crate) struct GraphArgs {
 /// Shape, type, classes and counts, lengths of the rows, NaN and infinities, zero rows, exact duplicates.
 #[derive(Args)]
 pub(crate) struct InspectArgs {
-    /// A feature or label file (.npy, .npz, .csv, .txt)
+    /// A feature or label file of any format, or a pattern of files in quotes
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

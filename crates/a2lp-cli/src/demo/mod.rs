@@ -163,22 +163,25 @@ fn save(args: &DemoArgs, source: &DemoDomain, target: &DemoDomain, result: &Resu
 }
 
 fn write_files(dir: &Path, source: &DemoDomain, target: &DemoDomain, result: &Result) -> anyhow::Result<()> {
-    let arrays = |domain: &DemoDomain| {
+    fn arrays(domain: &DemoDomain) -> ArrayFile<'_> {
         let f = &domain.features;
-        ArrayFile::new().matrix("features", f.rows(), f.columns(), f.values()).images(
-            "images",
-            f.rows(),
-            SIDE,
-            &domain.images,
-        )
-    };
+        let file = ArrayFile::new().matrix("features", f.rows(), f.columns(), f.values());
+        file.images("images", f.rows(), SIDE, &domain.images)
+    }
     arrays(source).strings("labels", &source.labels).write(&dir.join("source.npz"), true)?;
     let ids: Vec<String> = (0..target.labels.len()).map(|at| format!("drawing-{at:05}")).collect();
     arrays(target).strings("ids", &ids).write(&dir.join("target.npz"), true)?;
     write_atomically(&dir.join("truth.txt"), true, |file| writeln!(file, "{}", target.labels.join("\n")))?;
     let Labelling { classes, pseudo_labels, .. } = &result.labelling;
-    LabelTable { classes, labels: pseudo_labels, ids: Some(&ids), votes: None, probabilities: false }
-        .write(&dir.join("labels.csv"), true)?;
+    LabelTable {
+        classes,
+        labels: pseudo_labels,
+        rows: None,
+        ids: Some(&ids),
+        votes: None,
+        probabilities: false,
+    }
+    .write(&dir.join("labels.csv"), true)?;
     let picture = picture::draw(source, target, result.nearest_neighbour, &result.rounds)?;
     write_atomically(&dir.join("demo.svg"), true, |file| file.write_all(picture.as_bytes()))?;
     Ok(())

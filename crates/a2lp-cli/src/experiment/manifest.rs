@@ -1,7 +1,9 @@
 //! A folder of domains and the small file, `domains.toml`, that says what is in it.
 
 use a2lp::{Domains, FeatureMatrix, Labels};
-use a2lp_data::{FeatureFile, read_class_names, read_labels, read_pictures, write_atomically};
+use a2lp_data::{
+    FeatureFile, FieldNames, expand, read_class_names, read_labels, read_pictures, write_atomically,
+};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -85,7 +87,12 @@ impl Manifest {
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.sort();
         let mut domain = Vec::new();
-        for path in files.iter().filter(|path| is_one_of(path, &["npy", "npz", "csv"])) {
+        for path in files.iter().filter(|path| {
+            is_one_of(
+                path,
+                &["npy", "npz", "csv", "parquet", "arrow", "feather", "safetensors", "h5", "hdf5", "mat"],
+            )
+        }) {
             // What is neither a matrix of features nor an array of images is a file of labels, or somebody else's.
             let own = match FeatureFile::open(path) {
                 Ok(file) if file.columns() < 2 || file.rows() == 0 => continue,
@@ -108,7 +115,7 @@ impl Manifest {
             });
         }
         if domain.is_empty() {
-            bail!("{}: no features with labels found (.npy, .npz, .csv)", folder.display());
+            bail!("{}: no file of features with labels found", folder.display());
         }
         let full = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         let name = full.file_name().map_or("domains".into(), |name| name.to_string_lossy().into_owned());
@@ -146,8 +153,13 @@ impl Manifest {
     pub(crate) fn fingerprint(&self, name: &str) -> anyhow::Result<Value> {
         let files = self.files(name)?;
         let paths = [Some(&files.features), files.labels.as_ref(), self.class_names.as_ref()];
-        let described = paths.into_iter().flatten().map(|path| {
-            let full = self.folder.join(path);
+        // A pattern stands for several files.
+        let mut all = Vec::new();
+        for path in paths.into_iter().flatten() {
+            all.extend(expand(&self.folder.join(path))?);
+        }
+        let described = all.into_iter().map(|full| {
+            let path = full.strip_prefix(&self.folder).unwrap_or(&full);
             let about = full.metadata().with_context(|| full.display().to_string())?;
             let changed = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             Ok(json!({ "path": path, "bytes": about.len(), "changed_unix_nanos": changed.map(|at| at.as_nanos() as u64) }))
@@ -172,7 +184,7 @@ impl Manifest {
             None => file.class_names()?,
         };
         let labels = match &files.labels {
-            Some(labels) => read_labels(&self.folder.join(labels))?,
+            Some(labels) => read_labels(&self.folder.join(labels), &FieldNames::default())?,
             None => file.labels()?.with_context(|| format!("{} holds no labels", path.display()))?,
         };
         if labels.len() != file.rows() {

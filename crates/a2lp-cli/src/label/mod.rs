@@ -12,8 +12,8 @@ use crate::progress::Onlooker;
 use crate::report::{self, Drawn};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{
-    CheckedParameters, Classes, Domain, Domains, Error, GraphMethod, Labelling, Labels, Method,
-    NeighbourGraph, Parameters, Shape,
+    CheckedParameters, Classes, Domains, GraphMethod, Labelling, Labels, Method, NeighbourGraph, Parameters,
+    Shape,
 };
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use a2lp_report::record::{Consensus, Evaluation, Guard, Input, Inputs, Memory, Summary, Timings, settings};
@@ -82,6 +82,7 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     let read_secs = started.elapsed().as_secs_f64();
     let graph =
         args.graph.as_deref().map(|path| Ok::<_, anyhow::Error>((path, read_graph(path)?))).transpose()?;
+    let rows = loaded.target_rows();
     let (truth, ids) = (loaded.truth.as_ref(), loaded.ids.as_deref());
     let spare =
         (args.guard && parameters.method() != Method::Lp).then(|| (loaded.domains.clone(), graph.clone()));
@@ -102,7 +103,10 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     }
     let Found { labelling, mut trace, score, round_scores } = found;
     // A finished run is not lost for want of its pictures.
-    if let Err(error) = report::add_thumbnails(&mut trace, &args.target) {
+    if let [target] = &args.target[..]
+        && rows.is_none()
+        && let Err(error) = report::add_thumbnails(&mut trace, target)
+    {
         eprintln!("note: no thumbnails for the report: {error:#}");
     }
     let summary = Summary::new(&args.out, &labelling, score.as_ref());
@@ -110,6 +114,7 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     let table = LabelTable {
         classes: &labelling.classes,
         labels: &labelling.pseudo_labels,
+        rows: rows.as_deref(),
         ids,
         votes: votes.as_deref(),
         probabilities: args.probabilities,
@@ -251,15 +256,29 @@ struct Loaded {
     inputs: Inputs,
 }
 
+impl Loaded {
+    /// The rows of the target's files that the items are, where they are not simply all of them.
+    fn target_rows(&self) -> Option<Vec<usize>> {
+        let Input { rows, skipped_rows, .. } = &self.inputs.target;
+        let kept = || (0..*rows).filter(|row| skipped_rows.binary_search(row).is_err()).collect();
+        (!skipped_rows.is_empty()).then(kept)
+    }
+}
+
 fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
-    let mut source = FeatureFile::open(&args.source)?;
-    let mut target = FeatureFile::open(&args.target)?;
+    let fields = args.columns.names();
+    let from_stdin = args.source.iter().chain(&args.target).filter(|path| *path == Path::new("-"));
+    if from_stdin.count() > 1 {
+        bail!("only one set of features can come from standard input");
+    }
+    let mut source = FeatureFile::open_set(&args.source, &fields)?;
+    let mut target = FeatureFile::open_set(&args.target, &fields)?;
     if source.columns() != target.columns() {
         bail!(
             "{} has {} columns, {} has {}; both domains need features of the same extractor",
-            args.source.display(),
+            source.path().display(),
             source.columns(),
-            args.target.display(),
+            target.path().display(),
             target.columns()
         );
     }
@@ -278,14 +297,14 @@ fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
         Some(path) => Some(read_class_names(path)?),
         None => source.class_names()?,
     };
-    let labels_path = args.source_labels.as_deref().unwrap_or(&args.source);
+    let labels_path = args.source_labels.clone().unwrap_or_else(|| source.path().to_path_buf());
     let labels = match &args.source_labels {
-        Some(path) => read_labels(path)?,
+        Some(path) => read_labels(path, &fields)?,
         None => source.labels()?.with_context(|| {
-            format!("{} holds no labels; give them with --source-labels", args.source.display())
+            format!("{} holds no labels; give them with --source-labels", labels_path.display())
         })?,
     };
-    check_count(labels_path, labels.len(), "labels", &args.source, source.rows())?;
+    check_count(&labels_path, labels.len(), "labels", &source)?;
     let labels =
         labels.into_class_names(names.as_deref()).with_context(|| labels_path.display().to_string())?;
     let labels = match &names {
@@ -295,16 +314,16 @@ fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
 
     let ids = match &args.target_ids {
         Some(path) => {
-            let ids = read_ids(path)?;
-            check_count(path, ids.len(), "ids", &args.target, target.rows())?;
+            let ids = read_ids(path, &fields)?;
+            check_count(path, ids.len(), "ids", &target)?;
             Some(ids)
         }
         None => target.ids()?,
     };
     let truth = match &args.eval_labels {
         Some(path) => {
-            let truth = read_labels(path)?;
-            check_count(path, truth.len(), "labels", &args.target, target.rows())?;
+            let truth = read_labels(path, &fields)?;
+            check_count(path, truth.len(), "labels", &target)?;
             Some(TargetTruth::new(labels.classes(), &truth.into_known_names(names.as_deref())))
         }
         None => None,
@@ -312,8 +331,6 @@ fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
     if let Some(truth) = &truth {
         note_unknown_classes(truth);
     }
-
-    let labels_path = labels_path.to_path_buf();
     Ok(Opened { source, target, labels, labels_path, truth, ids })
 }
 
@@ -339,37 +356,90 @@ impl Opened {
 
     /// Reads the features.
     fn load(self, args: &LabelArgs) -> anyhow::Result<Loaded> {
-        let Opened { source, target, labels, labels_path, truth, ids } = self;
-        let inputs = Inputs { source: input(&source), source_labels: labels_path, target: input(&target) };
-        let source_rows = source.rows();
-        let features = stack(&mut [source, target])?;
-        let domains = Domains::stacked(features, source_rows, labels).map_err(|error| match error {
-            Error::NotFinite { domain, row, column, value } => {
-                let path = if domain == Domain::Source { &args.source } else { &args.target };
-                let path = path.display();
-                anyhow::anyhow!("{path}: row {row}, column {column} is {value}; remove or repair such rows (a2lp inspect {path} counts them)")
+        let Opened { source, target, mut labels, labels_path, mut truth, mut ids } = self;
+        let (mut source_input, mut target_input) = (input(&source), input(&target));
+        let mut source_rows = source.rows();
+        let mut files = [source, target];
+        let mut features = stack(&mut files)?;
+        let invalid = features.invalid_rows();
+        if let Some(&row) = invalid.first() {
+            if !args.skip_invalid {
+                let (path, at) = match row.checked_sub(source_rows) {
+                    None => files[0].locate(row),
+                    Some(row) => files[1].locate(row),
+                };
+                let column = features.row(row).iter().position(|value| !value.is_finite()).unwrap_or(0);
+                bail!(
+                    "{}: row {at}, column {column} is {}; {} rows in all hold NaN or infinities; leave them out with --skip-invalid",
+                    path.display(),
+                    features.row(row)[column],
+                    invalid.len()
+                );
             }
-            other => other.into(),
-        })?;
+            if args.graph.is_some() {
+                bail!(
+                    "--graph is over all rows, so none can be left out; repair the features, or search anew without --graph"
+                );
+            }
+            let split = invalid.partition_point(|&row| row < source_rows);
+            source_input.skipped_rows = invalid[..split].to_vec();
+            target_input.skipped_rows = invalid[split..].iter().map(|row| row - source_rows).collect();
+            features.remove_rows(&invalid);
+            source_rows -= split;
+            labels = labels.without_rows(&source_input.skipped_rows);
+            truth = truth.map(|truth| truth.without_rows(&target_input.skipped_rows));
+            if let Some(ids) = &mut ids {
+                let mut row = 0..;
+                ids.retain(|_| {
+                    row.next().is_some_and(|row| target_input.skipped_rows.binary_search(&row).is_err())
+                });
+            }
+            note_skipped(&source_input);
+            note_skipped(&target_input);
+        }
+        let inputs = Inputs { source: source_input, source_labels: labels_path, target: target_input };
+        let domains = Domains::stacked(features, source_rows, labels)?;
         Ok(Loaded { domains, truth, ids, inputs })
     }
 }
 
+/// Lists rows that were left out, as far as anybody would read on.
+fn note_skipped(input: &Input) {
+    const SHOWN: usize = 20;
+    let rows = &input.skipped_rows;
+    if rows.is_empty() {
+        return;
+    }
+    let shown: Vec<String> = rows.iter().take(SHOWN).map(usize::to_string).collect();
+    let more = if rows.len() > SHOWN { ", … (all are in the run record)" } else { "" };
+    eprintln!(
+        "note: {}: {} of {} rows hold NaN or infinities and are left out: {}{more}",
+        input.path.display(),
+        rows.len(),
+        input.rows,
+        shown.join(", ")
+    );
+}
+
 fn input(file: &FeatureFile) -> Input {
+    let mut paths = file.paths().map(Path::to_path_buf);
     Input {
-        path: file.path().to_path_buf(),
+        path: paths.next().unwrap_or_default(),
         rows: file.rows(),
         columns: file.columns(),
         element_type: file.element().to_string(),
+        more_files: paths.collect(),
+        skipped_rows: Vec::new(),
     }
 }
 
-fn check_count(path: &Path, count: usize, what: &str, features: &Path, rows: usize) -> anyhow::Result<()> {
-    if count != rows {
+fn check_count(path: &Path, count: usize, what: &str, features: &FeatureFile) -> anyhow::Result<()> {
+    if count != features.rows() {
         bail!(
-            "{} has {count} {what}, but {} has {rows} rows; one per row is needed",
+            "{} has {count} {what}, but {} has {} rows; one per row is needed",
             path.display(),
-            features.display()
+            features.path().display(),
+            features.rows()
         );
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::label::note_unknown_classes;
 use a2lp::Classes;
 use a2lp::evaluation::TargetTruth;
 use a2lp_data::images::{ImageSet, Transform, compare_classes, decode};
-use a2lp_data::{Column, FeatureFile, read_all_pictures, read_labels};
+use a2lp_data::{Column, FeatureFile, FieldNames, read_all_pictures, read_labels};
 use a2lp_train::Inputs;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn open(path: &Path, labels: Option<&Path>, reading: &Reading) -> any
         open_arrays(path, reading)?
     };
     if let Some(labels) = labels {
-        let column = read_labels(labels)?;
+        let column = read_labels(labels, &FieldNames::default())?;
         let known = items.classes.as_deref();
         let names = match known {
             Some(names) => column.into_known_names(Some(names)),
@@ -119,7 +119,7 @@ fn open_arrays(path: &Path, reading: &Reading) -> anyhow::Result<(Items, Body)> 
                 None => None,
             };
         } else if path.extension().is_some_and(|ending| ending == "npz") {
-            labels = read_labels(path).ok().map(Column::into_strings);
+            labels = read_labels(path, &FieldNames::default()).ok().map(Column::into_strings);
         }
         return Ok((
             Items { inputs: Inputs::digits(&pictures), labels, classes, ids, images: None },
@@ -148,7 +148,7 @@ fn open_arrays(path: &Path, reading: &Reading) -> anyhow::Result<(Items, Body)> 
             matrix.values()[at]
         );
     }
-    let inputs = Inputs::rows(columns, matrix.values().to_vec());
+    let inputs = Inputs::rows(columns, matrix.into_values());
     Ok((Items { inputs, labels, classes, ids, images: None }, Body::Adapter))
 }
 

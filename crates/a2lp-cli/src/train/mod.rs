@@ -346,7 +346,7 @@ fn keep(
     write_json(&folder.join(MODEL), true, &model)?;
     let ids = task.target.ids.as_deref();
     let labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
-    LabelTable { classes: task.classes, labels: &labels, ids, votes: None, probabilities: false }
+    LabelTable { classes: task.classes, labels: &labels, rows: None, ids, votes: None, probabilities: false }
         .write(&folder.join(LABELS), true)?;
     if let Some(pseudo) = &trained.labels {
         write_pseudo_labels(&folder.join(PSEUDO_LABELS), task, pseudo)?;

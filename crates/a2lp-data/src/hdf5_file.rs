@@ -1,0 +1,233 @@
+//! HDF5, and with it MATLAB's files since version 7.3, whose matrices stand transposed.
+
+use crate::arrays::Arrays;
+use crate::column::Column;
+use crate::error::Problem;
+use crate::guard::guarded;
+use crate::npy::{ElementType, Header};
+use crate::rows::Rows;
+use hdf5_reader::error::{ByteOrder, Error};
+use hdf5_reader::group::Group;
+use hdf5_reader::{
+    Dataset, Datatype, FileStorage, H5Type, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem,
+    dtype_element_size,
+};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+const FORMAT: &str = "HDF5";
+/// Elements read at a time.
+const BLOCK: usize = 1 << 19;
+/// What a piece of a small file may claim to hold.
+const PIECE_BYTES: u64 = 8 << 20;
+
+/// An open file.
+pub(crate) struct Hdf5 {
+    file: Hdf5File,
+    length: u64,
+    /// Paths of all arrays.
+    names: Vec<String>,
+    is_matlab: bool,
+}
+
+impl Hdf5 {
+    pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut head = [0u8; 6];
+        let is_matlab = file.read_exact(&mut head).is_ok() && &head == b"MATLAB";
+        guarded(FORMAT, || {
+            // Not mapped into memory: a file that shrinks while it is read would kill the process.
+            let storage = FileStorage::from_file(file).map_err(damaged)?;
+            let within = |times: u64, most: u64| (times * length).clamp(PIECE_BYTES, most) as usize;
+            let options = OpenOptions::default()
+                .with_max_chunk_bytes(within(16, 256 << 20))
+                .with_max_read_bytes(within(16, 4 << 30))
+                .with_max_object_header_bytes(within(1, 64 << 20))
+                .with_chunk_cache_bytes(within(2, 64 << 20));
+            let file = Hdf5File::from_storage_with_options(Arc::new(storage), options).map_err(damaged)?;
+            let mut names = Vec::new();
+            list(&file.root_group().map_err(damaged)?, "", 0, &mut names)?;
+            Ok(Hdf5 { file, length, names, is_matlab })
+        })
+    }
+
+    /// An array, and what is known of it.
+    fn open_array(&self, name: &str) -> Result<(Dataset, Header), Problem> {
+        let dataset = self.file.dataset(name).map_err(damaged)?;
+        let (element, big_endian) = element_of(dataset.dtype())
+            .ok_or_else(|| Problem::ElementType(format!("{:?} of HDF5", dataset.dtype())))?;
+        let shape = dataset.shape().iter().map(|&n| usize::try_from(n)).collect::<Result<Vec<_>, _>>();
+        let mut shape = shape.map_err(|_| Problem::damaged(FORMAT, format!("'{name}' is too large")))?;
+        if self.is_matlab {
+            shape.reverse();
+        }
+        let header = Header::plain(element, shape)?.ordered(big_endian, self.is_matlab);
+        Problem::check_expansion(u128::from(header.bytes), self.length)?;
+        Ok((dataset, header))
+    }
+
+    /// Hands on the numbers in the order of the file, with the first row of each block.
+    fn for_each_block(
+        &self,
+        dataset: &Dataset,
+        header: &Header,
+        take: &mut dyn FnMut(usize, &[u8]) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        let shape = dataset.shape();
+        let (Some(&height), width) = (shape.first(), shape[1.min(shape.len())..].iter().product::<u64>())
+        else {
+            let all: Vec<Raw> = dataset.read_array().map_err(damaged)?.iter().copied().collect();
+            return take(0, &bytes_of(&all, header));
+        };
+        // Whole pieces at a time, so that none is decompressed twice.
+        let piece = dataset.chunks().and_then(|sides| sides.first().copied()).map_or(1, u64::from).max(1);
+        let rows = (BLOCK as u64 / width.max(1) / piece).max(1) * piece;
+        let mut start = 0;
+        while start < height {
+            let end = (start + rows).min(height);
+            let mut selection = SliceInfo::all(shape.len());
+            selection.selections[0] = SliceInfoElem::Slice { start, end, step: 1 };
+            let block = dataset.read_slice::<Raw>(&selection).map_err(damaged)?;
+            let block: Vec<Raw> = block.iter().copied().collect();
+            take(start as usize, &bytes_of(&block, header))?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Sees that at least half of what an array claims is in the file, before room is made for all of it.
+    fn prove(&self, dataset: &Dataset, header: &Header) -> Result<(), Problem> {
+        if header.bytes <= 2 * self.length + PIECE_BYTES {
+            return Ok(());
+        }
+        let mut there = 0u64;
+        if dataset.chunks().is_some() {
+            for chunk in dataset.iter_chunks().map_err(damaged)? {
+                there += chunk.map_err(damaged)?.bytes().len() as u64;
+            }
+        }
+        if there < header.bytes / 2 {
+            return Err(Problem::Expansion {
+                claimed_bytes: u128::from(header.bytes),
+                file_bytes: self.length,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Arrays for Hdf5 {
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    fn header(&mut self, name: &str) -> Result<Header, Problem> {
+        guarded(FORMAT, || {
+            let dataset = self.file.dataset(name).map_err(damaged)?;
+            if matches!(dataset.dtype(), Datatype::String { .. } | Datatype::VarLen { .. }) {
+                let shape = dataset.shape().iter().map(|&n| n as usize).collect();
+                return Header::plain(ElementType::Bytes(1), shape);
+            }
+            Ok(self.open_array(name)?.1)
+        })
+    }
+
+    fn read_matrix(&mut self, name: &str, rows: &mut Rows) -> Result<(), Problem> {
+        guarded(FORMAT, || {
+            let (dataset, header) = self.open_array(name)?;
+            let (height, width) = header.matrix_shape()?;
+            let mut values = Vec::new();
+            if !self.is_matlab {
+                return self.for_each_block(&dataset, &header, &mut |_, bytes| {
+                    header.decode_numbers(bytes, &mut values);
+                    rows.push(&values)
+                });
+            }
+            self.prove(&dataset, &header)?;
+            let out = rows.whole()?;
+            self.for_each_block(&dataset, &header, &mut |first, bytes| {
+                header.decode_numbers(bytes, &mut values);
+                for (at, &value) in values.iter().enumerate() {
+                    out[at % height * width + first + at / height] = value;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn read_column(&mut self, name: &str) -> Result<Column, Problem> {
+        guarded(FORMAT, || {
+            let dataset = self.file.dataset(name).map_err(damaged)?;
+            if matches!(dataset.dtype(), Datatype::String { .. } | Datatype::VarLen { .. }) {
+                return dataset.read_strings().map(Column::Strings).map_err(damaged);
+            }
+            let (dataset, header) = self.open_array(name)?;
+            let mut all = Vec::new();
+            self.for_each_block(&dataset, &header, &mut |_, bytes| {
+                all.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            header.read_column(&mut &all[..])
+        })
+    }
+}
+
+/// Paths of the arrays in a group and those within it.
+fn list(group: &Group, prefix: &str, depth: usize, names: &mut Vec<String>) -> Result<(), Problem> {
+    let (groups, datasets) = group.member_names().map_err(damaged)?;
+    names.extend(datasets.iter().map(|name| format!("{prefix}{name}")));
+    // MATLAB keeps what other variables refer to in groups that begin so.
+    for name in groups.iter().filter(|name| depth < 3 && !name.starts_with('#')) {
+        list(&group.group(name).map_err(damaged)?, &format!("{prefix}{name}/"), depth + 1, names)?;
+    }
+    Ok(())
+}
+
+/// Kind of number, and whether its first byte is the highest.
+fn element_of(kind: &Datatype) -> Option<(ElementType, bool)> {
+    let big = |order: &ByteOrder| *order == ByteOrder::BigEndian;
+    match kind {
+        Datatype::FloatingPoint { size: size @ (2 | 4 | 8), byte_order } => {
+            Some((ElementType::Float(usize::from(*size)), big(byte_order)))
+        }
+        Datatype::FixedPoint { size: size @ (1 | 2 | 4 | 8), signed, byte_order } => {
+            let size = usize::from(*size);
+            let element = if *signed { ElementType::Signed(size) } else { ElementType::Unsigned(size) };
+            Some((element, big(byte_order)))
+        }
+        Datatype::Enum { base, .. } => element_of(base),
+        _ => None,
+    }
+}
+
+/// A number as it stands in the file.
+#[derive(Clone, Copy)]
+struct Raw([u8; 8]);
+
+impl H5Type for Raw {
+    fn hdf5_type() -> Datatype {
+        u64::hdf5_type()
+    }
+
+    fn from_bytes(bytes: &[u8], _: &Datatype) -> Result<Self, Error> {
+        let mut raw = [0u8; 8];
+        let size = bytes.len().min(8);
+        raw[..size].copy_from_slice(&bytes[..size]);
+        Ok(Raw(raw))
+    }
+
+    fn element_size(kind: &Datatype) -> usize {
+        dtype_element_size(kind).unwrap_or(8)
+    }
+}
+
+fn bytes_of(raw: &[Raw], header: &Header) -> Vec<u8> {
+    raw.iter().flat_map(|raw| raw.0[..header.size()].iter().copied()).collect()
+}
+
+fn damaged(error: Error) -> Problem {
+    Problem::damaged(FORMAT, error)
+}
