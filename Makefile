@@ -8,9 +8,9 @@ BROWSER_NOTES := target/tmp/browser-tests
 PYTHON ?= python3
 PYTHON_DIR := target/python
 
-.PHONY: test lint unit browser python python-env demo-picture clean
+.PHONY: test lint unit reliability-quick reliability browser python python-env demo-picture clean
 
-test: lint browser python-env unit python
+test: lint browser python-env unit reliability-quick python
 	@ran=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^ran-'); \
 	skipped=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^skipped-'); \
 	echo "data-backed tests: $$ran ran, $$skipped skipped for want of data (A2LP_TEST_DATA or ../shared)"
@@ -41,6 +41,14 @@ unit:
 	@# Built with the tests; `cargo run` would build them anew for want of the workspace's features.
 	target/release/examples/label >/dev/null
 	target/release/examples/observe >/dev/null
+
+# What must not break, a few cases of each, in about a minute.
+reliability-quick:
+	@reliability/run quick
+
+# All of it, in about an hour; docs/reliability.md has what came of it. `reliability/run r3` tries one.
+reliability:
+	@reliability/run
 
 # The Python package, as a wheel, in virtual environments of our own: one with what the tests need, one with nothing.
 python: python-env

@@ -1,6 +1,6 @@
 """Writes the small files of reliability/corpus with the libraries that own the formats.
 
-Needs numpy, scipy, pandas, pyarrow, h5py, safetensors. The files are kept in the repository; run this again only to add some.
+Needs numpy, scipy, pandas, pyarrow, h5py, safetensors, torch. The files are kept in the repository; run this again only to add some.
 """
 
 import json
@@ -95,6 +95,14 @@ def matlab_v73():
         file.write(text.ljust(116, b" ") + bytes(8) + struct.pack("<H", 0x0200) + b"IM")
 
 
+def weights():
+    import torch
+
+    state = {"weight": torch.arange(6.0).reshape(3, 2), "bias": torch.ones(3)}
+    torch.save(state, OUT / "weights.pth")
+    save_file({name: tensor.numpy() for name, tensor in state.items()}, OUT / "weights.safetensors")
+
+
 def texts():
     rows = ["id,label," + ",".join(f"f{at}" for at in range(COLUMNS))]
     rows += [",".join([i, n, *map(str, f)]) for i, n, f in zip(IDS, NAMES, FEATURES.tolist())]
@@ -107,5 +115,6 @@ def texts():
 numpy_files()
 tables()
 arrays()
+weights()
 texts()
 print(sum(path.stat().st_size for path in OUT.iterdir()), "bytes in", len(list(OUT.iterdir())), "files")

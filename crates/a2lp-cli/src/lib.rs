@@ -51,6 +51,14 @@ pub fn main(args: Vec<OsString>) -> u8 {
     }
 }
 
+/// Reads a file of options as `--config` does, for those who try to break it.
+#[doc(hidden)]
+pub fn check_config(path: &std::path::Path) -> Result<(), String> {
+    let args = ["a2lp", "label", "--config"].map(OsString::from).into_iter().chain([path.into()]);
+    let expanded = config::expand(args.collect()).map_err(|error| format!("{error:#}"))?;
+    Cli::try_parse_from(expanded).map(drop).map_err(|error| error.to_string())
+}
+
 /// The command line that is being run, for records.
 fn command_line() -> Vec<String> {
     COMMAND_LINE.get().cloned().unwrap_or_default()

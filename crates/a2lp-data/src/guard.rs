@@ -14,6 +14,11 @@ pub(crate) fn guarded<T>(
     format: &'static str,
     work: impl FnOnce() -> Result<T, Problem>,
 ) -> Result<T, Problem> {
+    without_panic(work).unwrap_or_else(|reason| Err(Problem::damaged(format, reason)))
+}
+
+/// Does some work that reads somebody's file; a panic in it prints nothing, and its message is the error.
+pub fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = take_hook();
@@ -26,12 +31,12 @@ pub(crate) fn guarded<T>(
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
-    result.unwrap_or_else(|panic| {
+    result.map_err(|panic| {
         let reason = panic
             .downcast_ref::<&str>()
             .map(|text| (*text).to_string())
             .or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Problem::damaged(format, reason.unwrap_or_else(|| "the reader gave up".into())))
+        reason.unwrap_or_else(|| "the reader gave up".into())
     })
 }
 

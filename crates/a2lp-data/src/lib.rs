@@ -43,6 +43,7 @@ pub use column::{Column, read_class_names, read_ids, read_labels};
 pub use error::{DataError, Problem};
 pub use feature_file::{FeatureFile, expand, stack};
 pub use format::Format;
+pub use guard::without_panic;
 pub use names::FieldNames;
 pub use npy::ElementType;
 pub use npz::read_graph;

@@ -26,4 +26,4 @@ pub use training::{
     Inputs, Labeller, Learner, Losses, TrainObserver, TrainSettings, Trained, TrainedModel, TrainedRound,
     Training, TrainingLabels,
 };
-pub use weights::LoadedWeights;
+pub use weights::{LoadedWeights, load_smallest};

@@ -1,5 +1,6 @@
 //! What looks wrong about a result, with numbers and advice. Nothing here knows the truth.
 
+use crate::anchors::Anchor;
 use crate::neighbours::GraphReport;
 use crate::pseudo_labels::Status;
 use crate::quality::LOW;
@@ -38,6 +39,11 @@ pub enum Warning {
         share: f64,
         /// Its share of the source.
         source_share: f64,
+    },
+    /// Anchors made of very few items, where the source would let one expect many.
+    ThinAnchors {
+        /// Their classes.
+        classes: Vec<String>,
     },
     /// The anchors overturned plain label propagation on many items.
     Overturned {
@@ -78,6 +84,10 @@ pub enum Warning {
 const DOMINANT: f64 = 0.8;
 /// …when it is at least this many times its share of the source.
 const DOMINANT_RATIO: f64 = 1.5;
+/// An anchor of fewer items is remarked on…
+const THIN: usize = 3;
+/// …when the class would have at least this many, were the target made up like the source.
+const EXPECTED: f64 = 10.0;
 /// Share of labels the anchors may overturn without remark.
 const OVERTURNED: f64 = 0.25;
 /// Share of the neighbours below which a search is remarked on.
@@ -100,15 +110,15 @@ impl fmt::Display for Warning {
                 percent(items, of)
             ),
             Warning::EmptyClasses { classes } => {
-                let more = classes.len().saturating_sub(8);
-                let names = classes.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
                 let noun = if classes.len() == 1 { "source class" } else { "source classes" };
-                write!(f, "{} {noun} got no target item: {names}", classes.len())?;
-                if more > 0 {
-                    write!(f, " and {more} more")?;
-                }
-                Ok(())
+                write!(f, "{} {noun} got no target item: {}", classes.len(), some_of(classes))
             }
+            Warning::ThinAnchors { classes } => write!(
+                f,
+                "the anchors of {} of the classes were made of fewer than {THIN} items: {}; what they say of their class is little",
+                classes.len(),
+                some_of(classes)
+            ),
             Warning::Dominant { class, share, source_share } => write!(
                 f,
                 "class '{class}' takes {:.0} % of the target, but is {:.0} % of the source; the domains may be too far apart for these features",
@@ -139,6 +149,15 @@ impl fmt::Display for Warning {
                 percent(items, of)
             ),
         }
+    }
+}
+
+/// The first few names.
+fn some_of(classes: &[String]) -> String {
+    let names = classes.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+    match classes.len().saturating_sub(8) {
+        0 => names,
+        more => format!("{names} and {more} more"),
     }
 }
 
@@ -185,6 +204,18 @@ impl Labelling {
                 let class = self.classes.names()[class].clone();
                 warnings.push(Warning::Dominant { class, share, source_share });
             }
+        }
+        let newest = self.anchors.iter().map(|anchor| anchor.round).max();
+        let thin = |anchor: &&Anchor| {
+            let share = self.source_counts[anchor.class as usize] as f64 / source.max(1) as f64;
+            Some(anchor.round) == newest && anchor.items < THIN && share * of as f64 >= EXPECTED
+        };
+        let thin = self.anchors.iter().filter(thin).map(|anchor| self.classes.name(anchor.class).to_string());
+        let mut thin: Vec<String> = thin.collect();
+        // Every view of a consensus has an anchor of its own.
+        thin.dedup();
+        if !thin.is_empty() {
+            warnings.push(Warning::ThinAnchors { classes: thin });
         }
         if let Some(quality) = self.quality.filter(|quality| quality.score < LOW) {
             warnings.push(Warning::LowQuality { score: quality.score });

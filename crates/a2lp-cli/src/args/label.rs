@@ -118,6 +118,9 @@ pub(crate) struct LabelArgs {
     /// Share of unreached items (0 to 1) above which the exit code is 1 [default: 0.5]
     #[arg(long, value_name = "SHARE", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) max_unreached: Option<f64>,
+    /// Exit code 1 at any warning, not only when labels did not reach or the solver did not converge
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
+    pub(crate) strict: bool,
     /// Worker threads; 0 = one per core. The labels do not depend on it [default: 0]
     #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) threads: Option<usize>,

@@ -12,8 +12,8 @@ use crate::progress::Onlooker;
 use crate::report::{self, Drawn};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{
-    CheckedParameters, Classes, Domains, GraphMethod, Labelling, Labels, Method, NeighbourGraph, Parameters,
-    Shape,
+    CheckedParameters, Classes, Domains, FeatureMatrix, GraphMethod, Labelling, Labels, Method,
+    NeighbourGraph, Parameters, Shape,
 };
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use a2lp_report::record::{Consensus, Evaluation, Guard, Input, Inputs, Memory, Summary, Timings, settings};
@@ -153,7 +153,8 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
 
     let text = if args.json { serde_json::to_string_pretty(&summary)? + "\n" } else { told + &drawn };
     let too_many = summary.unreached as f64 > max_unreached * summary.items as f64;
-    let outcome = if summary.converged && !too_many { Outcome::Done } else { Outcome::LookAtIt };
+    let strict = args.strict && !summary.warnings.is_empty();
+    let outcome = if summary.converged && !too_many && !strict { Outcome::Done } else { Outcome::LookAtIt };
     let warnings = summary.warnings.into_iter().map(|warning| warning.message).collect();
     Ok(Done { outcome, warnings, text, drawn })
 }
@@ -397,9 +398,29 @@ impl Opened {
             note_skipped(&source_input);
             note_skipped(&target_input);
         }
+        if args.similarity.unwrap_or(SimilarityArg::Cosine) == SimilarityArg::Cosine {
+            note_zeros(&features, source_rows, &files);
+        }
         let inputs = Inputs { source: source_input, source_labels: labels_path, target: target_input };
         let domains = Domains::stacked(features, source_rows, labels)?;
         Ok(Loaded { domains, truth, ids, inputs })
+    }
+}
+
+/// A word on rows without a direction, which the cosine similarity knows no neighbours for.
+fn note_zeros(features: &FeatureMatrix, source_rows: usize, files: &[FeatureFile; 2]) {
+    let zero = |row: &usize| features.row(*row).iter().all(|&value| value == 0.0);
+    let zeros: Vec<usize> = (0..features.rows()).filter(zero).collect();
+    let split = zeros.partition_point(|&row| row < source_rows);
+    for (rows, file, first) in [(&zeros[..split], &files[0], 0), (&zeros[split..], &files[1], source_rows)] {
+        if let Some(&row) = rows.first() {
+            eprintln!(
+                "note: {}: {} rows are all zeros, the first is row {}; by cosine similarity they have no neighbours",
+                file.path().display(),
+                rows.len(),
+                row - first
+            );
+        }
     }
 }
 
