@@ -41,7 +41,6 @@ pub(crate) struct Clusters {
     pub(crate) source: Vec<f32>,
     pub(crate) target: Vec<f32>,
     pub(crate) labels: Vec<i64>,
-    pub(crate) truth: Vec<i64>,
 }
 
 impl Clusters {
@@ -69,8 +68,8 @@ impl Clusters {
             (values, labels)
         };
         let (source, labels) = domain(source_rows, 0.0);
-        let (target, truth) = domain(target_rows, 1.0);
-        Clusters { classes, columns, source, target, labels, truth }
+        let (target, _) = domain(target_rows, 1.0);
+        Clusters { classes, columns, source, target, labels }
     }
 
     /// `src.npz` with labels and `tgt.npy`.

@@ -21,16 +21,10 @@ const TROUBLES: [Trouble; 6] = [
         }
     }),
     ("classes that nobody got", "empty-classes", "got no target item", "", |data| {
-        let (columns, first) = (data.columns, data.target[..data.columns].to_vec());
-        data.target.chunks_exact_mut(columns).for_each(|row| {
-            row.iter_mut().zip(&first).for_each(|(value, first)| *value = first + 0.01 * *value);
-        });
+        like_the_first_class(data);
     }),
     ("one class takes all", "dominant", "takes", "", |data| {
-        let (columns, first) = (data.columns, data.target[..data.columns].to_vec());
-        data.target.chunks_exact_mut(columns).for_each(|row| {
-            row.iter_mut().zip(&first).for_each(|(value, first)| *value = first + 0.01 * *value);
-        });
+        like_the_first_class(data);
     }),
     (
         "an anchor of one item",
@@ -40,10 +34,7 @@ const TROUBLES: [Trouble; 6] = [
         |data| {
             // All of the target is like the first class but for one item of each other.
             let (columns, classes) = (data.columns, data.classes);
-            for row in classes..data.target.len() / columns {
-                let own = data.source[row % 4 * classes * columns..][..columns].to_vec();
-                data.target[row * columns..][..columns].copy_from_slice(&own);
-            }
+            like_the_first_class(data);
             for class in 0..classes {
                 let own = data.source[class * columns..][..columns].to_vec();
                 data.target[class * columns..][..columns].copy_from_slice(&own);
@@ -71,6 +62,13 @@ const TROUBLES: [Trouble; 6] = [
         |_| {},
     ),
 ];
+
+/// Makes all target items the items of the source's first class.
+fn like_the_first_class(data: &mut Clusters) {
+    let (columns, step) = (data.columns, data.classes * data.columns);
+    let own: Vec<f32> = data.source.chunks(step).flat_map(|items| items[..columns].to_vec()).collect();
+    data.target.iter_mut().zip(own.iter().cycle()).for_each(|(value, own)| *value = *own);
+}
 
 pub(crate) fn check(_: Effort) -> Tally {
     let mut tally = Tally::default();

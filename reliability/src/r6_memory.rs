@@ -2,7 +2,6 @@
 
 use crate::Effort;
 use crate::commands::{Clusters, code, run, told};
-use crate::files;
 use crate::tally::{Tally, expect};
 use std::path::Path;
 
@@ -61,10 +60,24 @@ fn planned(folder: &Path, words: &str) -> Result<f64, String> {
     Ok(bytes("planned_bytes")? / bytes("peak_bytes")?)
 }
 
-/// Refused, and without having taken the memory: an address space of a tenth of the features is enough to say so.
+/// Refused, and without having taken the memory: 8 GB of features that would take seconds to read.
 fn refused(folder: &Path) -> Result<(), String> {
     std::fs::remove_file(folder.join("y.csv")).ok();
-    let output = run(folder, "label --source src.npz --target tgt.npy --out y.csv --max-memory 2M");
+    // A million rows that are a hole in the file: nothing on disk, 4 GB in memory.
+    let path = folder.join("hole.npy");
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1024), }\n";
+    let head = [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+    std::fs::write(&path, &head).map_err(|error| error.to_string())?;
+    let file = std::fs::File::options().write(true).open(&path).map_err(|error| error.to_string())?;
+    file.set_len(head.len() as u64 + 4 * 1024 * 1_000_000).map_err(|error| error.to_string())?;
+    std::fs::write(folder.join("two.txt"), "a\nb\n".repeat(500_000)).map_err(|error| error.to_string())?;
+    let started = std::time::Instant::now();
+    let words =
+        "label --source hole.npy --source-labels two.txt --target hole.npy --out y.csv --max-memory 2M";
+    let output = run(folder, words);
+    let secs = started.elapsed().as_secs_f64();
+    std::fs::remove_file(&path).ok();
+    expect(secs < 2.0, || format!("took {secs:.1} s, as if the features had been read"))?;
     expect(code(&output) == 2, || format!("exit code {}", code(&output)))?;
     expect(told(&output).contains("--max-memory allows 2 MiB"), || told(&output))?;
     expect(!folder.join("y.csv").exists(), || "an output was written".into())

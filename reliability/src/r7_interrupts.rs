@@ -24,7 +24,7 @@ pub(crate) fn check(effort: Effort) -> Tally {
     let mut tally = Tally::default();
     let folder = files::scratch();
     let folder = folder.path();
-    let each = effort.of(2, 10);
+    let each = effort.of(1, 10);
     Clusters::new(3000, 3000, 256, 12, 9).write(folder);
     domains(&folder.join("set"));
     pictures(&folder.join("pictures"), effort.of(120, 400));

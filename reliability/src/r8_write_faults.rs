@@ -2,7 +2,6 @@
 
 use crate::Effort;
 use crate::commands::{Clusters, binary, code, run, told};
-use crate::files;
 use crate::tally::{Tally, expect};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -107,12 +106,13 @@ fn full_disk(folder: &Path, writes: &[(String, &str)], tally: &mut Tally) {
         return;
     }
     for (words, name) in writes {
-        let path = disk.join(name);
+        run(folder, words);
+        let (path, new) = (disk.join(name), std::fs::read(folder.join(name)).unwrap_or_default());
         put(&path, OLD);
         let output = run(folder, &words.replace(name, &format!("disk/{name}")));
-        let wrong =
-            expect(std::fs::read(&path).is_ok_and(|now| now == OLD || code(&output) < 2), || "lost".into())
-                .and_then(|()| no_parts(&disk));
+        let wrong = whole(&path, &new)
+            .and_then(|()| expect(code(&output) < 2 || told(&output).contains("disk/"), || told(&output)))
+            .and_then(|()| no_parts(&disk));
         tally.case(format!("{words}, on a full disk"), wrong);
         for entry in std::fs::read_dir(&disk).into_iter().flatten().flatten() {
             std::fs::remove_file(entry.path()).ok();

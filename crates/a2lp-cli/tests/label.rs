@@ -190,7 +190,7 @@ fn bad_input_is_named_with_file_and_place() {
     write("model.pt", "whatever");
     write("notes.docx", "whatever");
     let cases = [
-        ("--source src.csv --target nan.csv", "nan.csv: row 1, column 1 is NaN; remove or repair such rows"),
+        ("--source src.csv --target nan.csv", "nan.csv: row 1, column 1 is NaN; repair such rows, or leave"),
         ("--source src.csv --target narrow.csv", "src.csv has 3 columns, narrow.csv has 2"),
         ("--source src.csv --target word.csv", "word.csv: line 2: column 1: 'five' is not a number"),
         (
@@ -506,7 +506,7 @@ fn labels_in_every_format_say_the_same() {
     let first = tasks[0]["data"]["row"].as_u64().unwrap() as usize;
     assert_eq!(tasks[0]["predictions"][0]["result"][0]["value"]["choices"][0], rows[first][1]);
 
-    let out = a2lp(dir.path(), &format!("{LABEL} --out labels.parquet"));
+    let out = a2lp(dir.path(), &format!("{LABEL} --out labels.xlsx"));
     assert_eq!(code(&out), 2);
     assert!(stderr(&out).contains("labels are written as .csv"), "{}", stderr(&out));
 }
@@ -531,12 +531,12 @@ fn features_go_from_any_format_to_any() {
     let out = a2lp(dir.path(), "convert c.npz c.safetensors --out both.npz");
     assert_eq!(stdout(&out), "40 rows of 3 features, labels, ids in both.npz\n", "{}", stderr(&out));
     for (args, part) in [
-        ("convert c.npz tgt.csv --out no.npz", "tgt.csv has no labels, but another file has"),
-        ("convert c.npz --out no.parquet", "written as .npz"),
+        ("convert c.npz tgt.csv --out no.npz", "tgt.csv: it has no labels, but another file of the set has"),
+        ("convert c.npz --out no.xlsx", "written as .npz"),
         ("convert c.npz --out c.csv", "exists already"),
         ("convert c.npz --labels truth.txt --out yes.npz", ""),
         ("convert gone.npz --out no.npz", "error: gone.npz: No such file or directory (os error 2)\n"),
-        ("convert c.npz tgt.csv --labels truth.txt --out no.npz", "tgt.csv has no ids"),
+        ("convert c.npz tgt.csv --labels truth.txt --out no.npz", "tgt.csv: it has no ids"),
         ("convert c.npz c.safetensors --labels truth.txt --out no.npz", "20 labels for 40 rows"),
     ] {
         let out = a2lp(dir.path(), args);

@@ -97,7 +97,8 @@ impl<A: Arrays> DataFile for ArrayFileReader<A> {
         if let Some(at) = self.names.find(wanted, &all) {
             return self.arrays.read_column(&all[at]).map(Some);
         }
-        if !alone {
+        // A name that the user gave is meant.
+        if !alone && (self.names.given(wanted).is_none() || self.arrays.is_nameless()) {
             return Ok(None);
         }
         if self.names.given(wanted).is_none() || self.arrays.is_nameless() {

@@ -8,11 +8,38 @@ use crate::names::{FieldNames, Wanted};
 use crate::npy::ElementType;
 use crate::rows::Rows;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The name that means standard input.
 pub(crate) const STDIN: &str = "-";
+
+/// Most columns of a table.
+const MAX_COLUMNS: usize = 1 << 17;
+
+/// Reads on as long as no line has more commas than that: every field takes memory, even an empty one.
+struct Narrow {
+    file: File,
+    commas: usize,
+}
+
+impl Read for Narrow {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.file.read(buffer)?;
+        for &byte in &buffer[..length] {
+            match byte {
+                b',' => self.commas += 1,
+                b'\n' => self.commas = 0,
+                _ => {}
+            }
+            if self.commas >= MAX_COLUMNS {
+                let message = format!("a line of more than {MAX_COLUMNS} columns");
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
+            }
+        }
+        Ok(length)
+    }
+}
 
 /// A table whose shape is known and whose rows can be read again.
 pub(crate) struct CsvTable {
@@ -60,10 +87,10 @@ impl CsvTable {
         Ok(table)
     }
 
-    fn reader(&self) -> Result<csv::Reader<File>, Problem> {
+    fn reader(&self) -> Result<csv::Reader<Narrow>, Problem> {
         let mut file = self.file.try_clone()?;
         file.seek(SeekFrom::Start(0))?;
-        Ok(csv::ReaderBuilder::new().has_headers(false).from_reader(file))
+        Ok(csv::ReaderBuilder::new().has_headers(false).from_reader(Narrow { file, commas: 0 }))
     }
 
     fn find(&self, wanted: Wanted) -> Option<usize> {
@@ -136,7 +163,8 @@ impl DataFile for CsvTable {
     fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
         match self.find(wanted) {
             Some(at) => self.read_column(at).map(Some),
-            None if !alone => Ok(None),
+            // A name that the user gave is meant.
+            None if !alone && self.names.given(wanted).is_none() => Ok(None),
             None if self.width == 1 && self.names.given(wanted).is_none() => self.read_column(0).map(Some),
             None => Err(Problem::Table(format!(
                 "{} columns and none is called '{}'; name it in the first line",

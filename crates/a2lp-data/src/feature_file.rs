@@ -138,60 +138,40 @@ impl FeatureFile {
 
     /// Labels that stand in the same files, if any. Where files of a set have different class lists, these are names.
     pub fn labels(&mut self) -> Result<Option<Column>, DataError> {
-        let mut lists = self.class_lists()?;
-        lists.dedup();
-        let names = if lists.len() > 1 { self.class_lists()? } else { Vec::new() };
-        let mut all = None;
-        for at in 0..self.parts.len() {
-            let part = &mut self.parts[at];
-            let Some(mut labels) = part.ask(|file| file.column(Wanted::Labels, false))? else { continue };
-            if let Some(Some(names)) = names.get(at) {
-                let named = labels.into_class_names(Some(names));
-                labels = Column::Strings(named.map_err(|problem| DataError::new(&part.path, problem))?);
-            }
-            self.check_part(at, labels.len(), "labels", all.is_some())?;
-            all = Some(match all {
-                None => labels,
-                Some(before) => Column::below(before, labels),
-            });
+        let lists = self.class_lists()?;
+        let differ = lists.iter().any(|list| *list != lists[0]);
+        let mut labels = self.columns_of(Wanted::Labels)?;
+        for ((labels, names), part) in labels.iter_mut().zip(lists).zip(&self.parts).filter(|_| differ) {
+            let named = labels.take().map(|labels| labels.into_class_names(names.as_deref())).transpose();
+            *labels = named.map_err(|problem| DataError::new(&part.path, problem))?.map(Column::Strings);
         }
-        self.check_whole(all, "labels")
+        self.together(labels, "labels")
     }
 
     /// Ids that stand in the same files, if any.
     pub fn ids(&mut self) -> Result<Option<Vec<String>>, DataError> {
-        let mut all = None;
-        for at in 0..self.parts.len() {
-            let Some(ids) = self.parts[at].ask(|file| file.column(Wanted::Ids, false))? else { continue };
-            self.check_part(at, ids.len(), "ids", all.is_some())?;
-            all = Some(match all {
-                None => ids,
-                Some(before) => Column::below(before, ids),
-            });
-        }
-        Ok(self.check_whole(all, "ids")?.map(Column::into_strings))
+        let ids = self.columns_of(Wanted::Ids)?;
+        Ok(self.together(ids, "ids")?.map(Column::into_strings))
+    }
+
+    fn columns_of(&mut self, wanted: Wanted) -> Result<Vec<Option<Column>>, DataError> {
+        self.parts.iter_mut().map(|part| part.ask(|file| file.column(wanted, false))).collect()
     }
 
     /// One value per row, in every file or in none.
-    fn check_part(&self, at: usize, count: usize, what: &str, earlier: bool) -> Result<(), DataError> {
-        let part = &self.parts[at];
-        if at > 0 && !earlier {
-            let message = format!("it has {what}, but {} has none", self.path().display());
-            return Err(DataError::new(&part.path, Problem::Table(message)));
+    fn together(&self, columns: Vec<Option<Column>>, what: &str) -> Result<Option<Column>, DataError> {
+        if columns.iter().all(Option::is_none) {
+            return Ok(None);
         }
-        if count != part.rows {
-            let message = format!("{count} {what} for {} rows; one per row is needed", part.rows);
-            return Err(DataError::new(&part.path, Problem::Table(message)));
+        for (part, column) in self.parts.iter().zip(&columns) {
+            let wrong = match column.as_ref().map(Column::len) {
+                Some(count) if count == part.rows => continue,
+                Some(count) => format!("{count} {what} for {} rows; one per row is needed", part.rows),
+                None => format!("it has no {what}, but another file of the set has"),
+            };
+            return Err(DataError::new(&part.path, Problem::Table(wrong)));
         }
-        Ok(())
-    }
-
-    fn check_whole(&self, all: Option<Column>, what: &str) -> Result<Option<Column>, DataError> {
-        if let Some(count) = all.as_ref().map(Column::len).filter(|&count| count != self.rows()) {
-            let message = format!("{count} {what} in {} files with {} rows", self.parts.len(), self.rows());
-            return Err(DataError::new(self.path(), Problem::Table(message)));
-        }
-        Ok(all)
+        Ok(columns.into_iter().flatten().reduce(Column::below))
     }
 
     /// Class names that stand in the same file, if any; of a set, if all files have the same.

@@ -74,7 +74,7 @@ impl Hdf5 {
         &self,
         dataset: &Dataset,
         header: &Header,
-        take: &mut dyn FnMut(usize, &[u8]) -> Result<(), Problem>,
+        mut take: impl FnMut(usize, &[u8]) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
         let shape = dataset.shape();
         let (Some(&height), width) = (shape.first(), shape[1.min(shape.len())..].iter().product::<u64>())
@@ -141,14 +141,14 @@ impl Arrays for Hdf5 {
             let (height, width) = header.matrix_shape()?;
             let mut values = Vec::new();
             if !self.is_matlab {
-                return self.for_each_block(&dataset, &header, &mut |_, bytes| {
+                return self.for_each_block(&dataset, &header, |_, bytes| {
                     header.decode_numbers(bytes, &mut values);
                     rows.push(&values)
                 });
             }
             self.prove(&dataset, &header)?;
             let out = rows.whole()?;
-            self.for_each_block(&dataset, &header, &mut |first, bytes| {
+            self.for_each_block(&dataset, &header, |first, bytes| {
                 header.decode_numbers(bytes, &mut values);
                 for (at, &value) in values.iter().enumerate() {
                     out[at % height * width + first + at / height] = value;
@@ -166,7 +166,7 @@ impl Arrays for Hdf5 {
             }
             let (dataset, header) = self.open_array(name)?;
             let mut all = Vec::new();
-            self.for_each_block(&dataset, &header, &mut |_, bytes| {
+            self.for_each_block(&dataset, &header, |_, bytes| {
                 all.extend_from_slice(bytes);
                 Ok(())
             })?;

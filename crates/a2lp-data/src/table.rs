@@ -290,7 +290,8 @@ impl<B: Batches> DataFile for Table<B> {
         let option = if wanted == Wanted::Ids { "--id-column" } else { "--label-column" };
         let at = match self.names.find(wanted, &names) {
             Some(at) => at,
-            None if !alone => return Ok(None),
+            // A name that the user gave is meant.
+            None if !alone && self.names.given(wanted).is_none() => return Ok(None),
             None if names.len() == 1 && self.names.given(wanted).is_none() => 0,
             None => return Err(self.lacks(&self.names.called(wanted), option)),
         };

@@ -14,6 +14,9 @@ pub struct ArrayFile<'a> {
     fields: Vec<(String, Array<'a>)>,
 }
 
+/// Writes the elements of an array, from where they are.
+type WriteElements<'a> = Box<dyn Fn(&mut dyn Write) -> Result<()> + 'a>;
+
 /// An array as it will stand in a file.
 enum Array<'a> {
     Numbers {
@@ -21,7 +24,7 @@ enum Array<'a> {
         descr: &'static str,
         shape: Vec<usize>,
         bytes: usize,
-        write: Box<dyn Fn(&mut dyn Write) -> Result<()> + 'a>,
+        write: WriteElements<'a>,
     },
     Words(Vec<&'a str>),
 }

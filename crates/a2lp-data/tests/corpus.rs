@@ -165,3 +165,15 @@ fn missing_and_ragged_features_are_named_with_their_row() {
         "{error}"
     );
 }
+
+#[test]
+fn class_lists_of_a_set_may_differ() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, classes) in [("a.npz", ["mug", "bike"]), ("b.npz", ["bike", "tree"])] {
+        let file = ArrayFile::new().matrix("features", 2, 1, &[1.0, 2.0]).integers("labels", &[0, 1]);
+        file.strings("class_names", &classes).write(&dir.path().join(name), false).unwrap();
+    }
+    let mut set = FeatureFile::open(&dir.path().join("*.npz")).unwrap();
+    assert_eq!(set.labels().unwrap().unwrap().into_strings(), ["mug", "bike", "bike", "tree"]);
+    assert_eq!(set.class_names().unwrap(), None);
+}

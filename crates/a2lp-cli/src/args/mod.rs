@@ -4,8 +4,10 @@ mod experiment;
 mod label;
 mod train;
 
+#[cfg(feature = "networks")]
+pub(crate) use experiment::PairsArgs;
 pub(crate) use experiment::{
-    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, PairsArgs, SimilarityArgs,
+    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, SimilarityArgs,
 };
 pub(crate) use label::LabelArgs;
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};

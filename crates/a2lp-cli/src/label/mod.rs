@@ -64,6 +64,7 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     let costly = matches!(plan.method, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
     if args.guard || !args.no_quality && !costly {
         parameters = resolve(args).quality(true).check()?;
+        plan = parameters.plan(opened.shape());
     }
     if args.guard {
         plan.peak_bytes += plan.feature_bytes;
@@ -370,11 +371,14 @@ impl Opened {
                     Some(row) => files[1].locate(row),
                 };
                 let column = features.row(row).iter().position(|value| !value.is_finite()).unwrap_or(0);
+                let others = match invalid.len() - 1 {
+                    0 => String::new(),
+                    others => format!(" and {others} more rows hold NaN or infinities"),
+                };
                 bail!(
-                    "{}: row {at}, column {column} is {}; {} rows in all hold NaN or infinities; leave them out with --skip-invalid",
+                    "{}: row {at}, column {column} is {}{others}; repair such rows, or leave them out with --skip-invalid",
                     path.display(),
                     features.row(row)[column],
-                    invalid.len()
                 );
             }
             if args.graph.is_some() {

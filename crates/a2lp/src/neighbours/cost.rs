@@ -59,7 +59,7 @@ pub(crate) fn search_bytes(
     let (n, k) = (rows as u64, k.min(rows) as u64);
     let proposed = candidates(k as usize, columns) as u64;
     let bytes = columns.next_multiple_of(64) as u64;
-    let per_thread = 1152 * 4 * columns as u64 + (4 << 20);
+    let per_thread = 1152 * 4 * columns as u64;
     let lists = n * (8 * k + 12);
     let work = match method {
         GraphMethod::Auto => {
@@ -67,8 +67,8 @@ pub(crate) fn search_bytes(
         }
         GraphMethod::Exact => n * (16 * k + 56),
         GraphMethod::Screened => n * (bytes + 16 * proposed + 60),
-        GraphMethod::Pruned => n * (2 * bytes + 8 * k + 60),
-        GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 160),
+        GraphMethod::Pruned => n * (3 * bytes + 8 * k + 1060),
+        GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 550) + (22 << 20),
     };
     lists + work + threads as u64 * per_thread
 }
