@@ -208,8 +208,9 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
         if input.path == Path::new("-") {
             bail!("the features came from standard input and are gone; t-SNE needs the features of the run");
         }
-        let file = FeatureFile::open_set(&input.paths(), &FieldNames::default())
-            .context("t-SNE needs the features of the run")?;
+        let names = FieldNames { features: input.feature_column.clone(), ..FieldNames::default() };
+        let file =
+            FeatureFile::open_set(&input.paths(), &names).context("t-SNE needs the features of the run")?;
         if (file.rows(), file.columns()) != (input.rows, input.columns) {
             bail!(
                 "{} has {} × {} values now, {} × {} when the run was made; t-SNE needs the features of the run",

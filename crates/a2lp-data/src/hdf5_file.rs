@@ -21,7 +21,7 @@ const FORMAT: &str = "HDF5";
 /// Elements read at a time.
 const BLOCK: usize = 1 << 19;
 /// What a piece of a small file may claim to hold.
-const PIECE_BYTES: u64 = 8 << 20;
+const PIECE_BYTES: u64 = 4 << 20;
 
 /// An open file.
 pub(crate) struct Hdf5 {

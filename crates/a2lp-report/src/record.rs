@@ -134,6 +134,9 @@ pub struct Input {
     pub columns: usize,
     /// The type of its numbers.
     pub element_type: String,
+    /// The column or array that the features are, where the user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feature_column: Option<String>,
     /// Further files of the same set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_files: Vec<PathBuf>,

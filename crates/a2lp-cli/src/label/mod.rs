@@ -359,7 +359,7 @@ impl Opened {
     /// Reads the features.
     fn load(self, args: &LabelArgs) -> anyhow::Result<Loaded> {
         let Opened { source, target, mut labels, labels_path, mut truth, mut ids } = self;
-        let (mut source_input, mut target_input) = (input(&source), input(&target));
+        let (mut source_input, mut target_input) = (input(&source, args), input(&target, args));
         let mut source_rows = source.rows();
         let mut files = [source, target];
         let mut features = stack(&mut files)?;
@@ -446,13 +446,14 @@ fn note_skipped(input: &Input) {
     );
 }
 
-fn input(file: &FeatureFile) -> Input {
+fn input(file: &FeatureFile, args: &LabelArgs) -> Input {
     let mut paths = file.paths().map(Path::to_path_buf);
     Input {
         path: paths.next().unwrap_or_default(),
         rows: file.rows(),
         columns: file.columns(),
         element_type: file.element().to_string(),
+        feature_column: args.columns.names().features,
         more_files: paths.collect(),
         skipped_rows: Vec::new(),
     }
