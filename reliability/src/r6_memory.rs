@@ -36,12 +36,15 @@ pub(crate) fn check(effort: Effort) -> Tally {
             if let Ok(ratio) = tried {
                 ratios.push(ratio);
             }
-            let wrong = tried.and_then(|ratio| {
-                expect((1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio), || {
-                    format!("the plan is {ratio:.2} times what was held")
-                })
-            });
+            let wrong = tried.and_then(close);
             tally.case(format!("{rows} × {columns}, {words}"), wrong);
+        }
+        for ending in ["parquet", "feather", "h5", "csv"] {
+            let wrong = from_format(folder.path(), ending);
+            if let Ok(ratio) = wrong {
+                ratios.push(ratio);
+            }
+            tally.case(format!("{rows} × {columns}, .{ending}"), wrong.and_then(close));
         }
         tally.case(format!("{rows} × {columns}, --max-memory"), refused(folder.path()));
     }
@@ -51,8 +54,27 @@ pub(crate) fn check(effort: Effort) -> Tally {
     tally
 }
 
+fn close(ratio: f64) -> Result<(), String> {
+    expect((1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio), || {
+        format!("the plan is {ratio:.2} times what was held")
+    })
+}
+
+/// Plan and memory of a run on files of another format.
+fn from_format(folder: &Path, ending: &str) -> Result<f64, String> {
+    for (from, to) in [("src.npz", "src"), ("tgt.npy", "tgt")] {
+        let output = run(folder, &format!("convert {from} --force --out {to}.{ending}"));
+        expect(code(&output) == 0, || told(&output))?;
+    }
+    measured(folder, &format!("--source src.{ending} --target tgt.{ending}"))
+}
+
 fn planned(folder: &Path, words: &str) -> Result<f64, String> {
-    let output = run(folder, &format!("label --source src.npz --target tgt.npy --out x.csv --force {words}"));
+    measured(folder, &format!("--source src.npz --target tgt.npy {words}"))
+}
+
+fn measured(folder: &Path, words: &str) -> Result<f64, String> {
+    let output = run(folder, &format!("label --out x.csv --force {words}"));
     expect(matches!(code(&output), 0 | 1), || told(&output))?;
     let record = std::fs::read_to_string(folder.join("x.csv.run.json")).map_err(|error| error.to_string())?;
     let record: serde_json::Value = serde_json::from_str(&record).map_err(|error| error.to_string())?;

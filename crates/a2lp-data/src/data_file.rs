@@ -28,6 +28,10 @@ pub(crate) trait DataFile {
     fn shape(&mut self) -> Result<FeatureShape, Problem>;
     /// Reads the features, from the first row on.
     fn read_rows(&mut self, rows: &mut Rows) -> Result<(), Problem>;
+    /// Most bytes held while features are read, besides the features.
+    fn reading_bytes(&self) -> u64 {
+        0
+    }
     /// Labels, ids or class names, if there are any. `alone`: the file was given for their sake, so that the only column
     /// there is will do, and none is an error.
     fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem>;

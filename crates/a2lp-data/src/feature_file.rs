@@ -114,6 +114,11 @@ impl FeatureFile {
         self.element
     }
 
+    /// Most bytes held while the features are read, besides the features.
+    pub fn reading_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.file.reading_bytes()).max().unwrap_or(0)
+    }
+
     /// Where the (first) file is.
     pub fn path(&self) -> &Path {
         self.parts.first().map_or(Path::new(""), |part| &part.path)

@@ -150,6 +150,11 @@ impl Batches for ParquetFile {
         self.length
     }
 
+    fn reading_bytes(&self) -> u64 {
+        // Pages of about a megabyte.
+        PAGE_BYTES.min(self.length)
+    }
+
     fn for_each(
         &mut self,
         columns: &[usize],

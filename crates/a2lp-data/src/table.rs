@@ -20,6 +20,8 @@ pub(crate) trait Batches {
     fn rows(&self) -> usize;
     /// Bytes of the file.
     fn file_bytes(&self) -> u64;
+    /// Most bytes held at a time while it is read.
+    fn reading_bytes(&self) -> u64;
     /// Reads these columns, batch after batch, until told to stop.
     fn for_each(
         &mut self,
@@ -283,6 +285,10 @@ impl<B: Batches> DataFile for Table<B> {
                 Ok(ControlFlow::Continue(()))
             }),
         }
+    }
+
+    fn reading_bytes(&self) -> u64 {
+        self.batches.reading_bytes()
     }
 
     fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {

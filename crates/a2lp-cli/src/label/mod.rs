@@ -66,6 +66,8 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
         parameters = resolve(args).quality(true).check()?;
         plan = parameters.plan(opened.shape());
     }
+    let reading = opened.source.reading_bytes().max(opened.target.reading_bytes());
+    plan.peak_bytes = plan.peak_bytes.max(plan.feature_bytes + reading);
     if args.guard {
         plan.peak_bytes += plan.feature_bytes;
     }
