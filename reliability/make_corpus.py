@@ -1,6 +1,6 @@
 """Writes the small files of reliability/corpus with the libraries that own the formats.
 
-Needs numpy, scipy, pandas, pyarrow, h5py, safetensors, torch. The files are kept in the repository; run this again only to add some.
+Needs numpy, scipy, pandas, pyarrow, h5py, safetensors, torch, pillow. The files are kept in the repository; run this again only to add some.
 """
 
 import json
@@ -103,6 +103,15 @@ def weights():
     save_file({name: tensor.numpy() for name, tensor in state.items()}, OUT / "weights.safetensors")
 
 
+def images():
+    from PIL import Image
+
+    grid = np.arange(20 * 14 * 3).reshape(14, 20, 3) * 7 % 256
+    picture = Image.fromarray(grid.astype(np.uint8))
+    for ending in ["png", "jpg", "webp", "bmp", "ppm"]:
+        picture.save(OUT / f"picture.{ending}")
+
+
 def texts():
     rows = ["id,label," + ",".join(f"f{at}" for at in range(COLUMNS))]
     rows += [",".join([i, n, *map(str, f)]) for i, n, f in zip(IDS, NAMES, FEATURES.tolist())]
@@ -116,5 +125,6 @@ numpy_files()
 tables()
 arrays()
 weights()
+images()
 texts()
 print(sum(path.stat().st_size for path in OUT.iterdir()), "bytes in", len(list(OUT.iterdir())), "files")

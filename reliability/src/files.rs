@@ -1,5 +1,6 @@
 //! The readers, and the good files that the bad ones are made of.
 
+use a2lp_data::images::decode;
 use a2lp_data::{
     FeatureFile, FieldNames, read_class_names, read_graph, read_ids, read_labels, read_pictures,
 };
@@ -27,6 +28,12 @@ pub(crate) fn corpus() -> Vec<Sample> {
     paths.into_iter().map(sample).collect()
 }
 
+/// A network that the tests know, too large for the fuzzing.
+pub(crate) fn network() -> Sample {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/a2lp-train/tests/reference/narrow.onnx");
+    Sample { name: "network.onnx".into(), bytes: std::fs::read(path).unwrap_or_default() }
+}
+
 /// What readers made of a file: bytes that came out of it, and errors.
 #[derive(Default)]
 pub(crate) struct Outcome {
@@ -51,6 +58,10 @@ pub(crate) fn read(path: &Path) -> Outcome {
     let fields = FieldNames::default();
     if name.ends_with(".toml") {
         outcome.add(a2lp_cli::check_config(path), |()| 0);
+    } else if name.starts_with("picture") {
+        outcome.add(decode(path, true), |picture| picture.pixels.len());
+    } else if name.ends_with(".onnx") {
+        outcome.add(a2lp_train::Backbone::open_onnx(path), |_| 0);
     } else if name.starts_with("weights") {
         outcome.add(a2lp_train::load_smallest(path), |_| 0);
     } else if name.starts_with("graph") {

@@ -15,7 +15,8 @@ const MAX_SECS: f64 = 5.0;
 pub(crate) fn check(effort: Effort) -> Tally {
     let mut tally = Tally::default();
     let folder = files::scratch();
-    let samples = files::corpus();
+    let mut samples = files::corpus();
+    samples.push(files::network());
     let mut draws = Draws(1);
     let (mut worst_bytes, mut worst_secs) = (0, 0f64);
     let mut one = |name: String, file: &str, bytes: &[u8]| {

@@ -3,6 +3,7 @@
 use crate::error::TrainError;
 use crate::networks::{Domain, EfficientNetLite0, Pass, ResNet};
 use crate::weights::{LoadedWeights, load};
+use a2lp_data::without_panic;
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
 use rten::ValueOrView;
@@ -92,7 +93,9 @@ impl Backbone {
         if !path.is_file() {
             return Err(wrong("no such file".into()));
         }
-        let model = rten::Model::load_file(path).map_err(|error| wrong(error.to_string()))?;
+        let model = without_panic(|| rten::Model::load_file(path))
+            .and_then(|loaded| loaded.map_err(|error| error.to_string()))
+            .map_err(wrong)?;
         if model.input_ids().len() != 1 {
             return Err(wrong(format!("{} inputs; one, of images, is needed", model.input_ids().len())));
         }

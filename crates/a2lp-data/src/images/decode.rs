@@ -2,6 +2,7 @@
 
 use super::transform::{Filter, resize};
 use crate::error::{DataError, Problem};
+use crate::guard::guarded;
 use crate::pictures::Picture;
 use image::codecs::jpeg::JpegEncoder;
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageReader, Limits};
@@ -17,7 +18,7 @@ const MAX_EXPANSION: u64 = 1100;
 /// Reads an image file, whatever its name says it is, as RGB; grey, palette, CMYK and 16-bit images are converted, and
 /// transparency is dropped. With `upright`, the camera's note on how it was held is heeded.
 pub fn decode(path: &Path, upright: bool) -> Result<Picture, DataError> {
-    decode_file(path, upright).map_err(|problem| DataError::new(path, problem))
+    guarded("image", || decode_file(path, upright)).map_err(|problem| DataError::new(path, problem))
 }
 
 fn decode_file(path: &Path, upright: bool) -> Result<Picture, Problem> {
