@@ -13,8 +13,8 @@ use std::io::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Values written as one piece of a file, of all columns together.
-const BLOCK: usize = 1 << 23;
+/// Values written as one piece of a file, of all columns together: who reads an Arrow file holds a piece of it at a time.
+const BLOCK: usize = 1 << 21;
 
 /// Columns on their way into a file.
 #[derive(Default)]

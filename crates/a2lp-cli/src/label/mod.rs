@@ -66,10 +66,13 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
         parameters = resolve(args).quality(true).check()?;
         plan = parameters.plan(opened.shape());
     }
+    // What reading held is not all given back to the system.
     let reading = opened.source.reading_bytes().max(opened.target.reading_bytes());
-    plan.peak_bytes = plan.peak_bytes.max(plan.feature_bytes + reading);
+    plan.peak_bytes = (plan.peak_bytes + reading / 3).max(plan.feature_bytes + reading);
     if args.guard {
-        plan.peak_bytes += plan.feature_bytes;
+        // The features again, and what the first run leaves behind.
+        let k = plan.neighbours.unwrap_or(0) as u64;
+        plan.peak_bytes += plan.feature_bytes + plan.nodes as u64 * (16 * k + 300);
     }
     if args.dry_run {
         let text = if args.json {
