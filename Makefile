@@ -43,7 +43,7 @@ unit:
 	target/release/examples/label >/dev/null
 	target/release/examples/observe >/dev/null
 
-# What must not break, in about half an hour; docs/reliability.md has what came of it. `reliability/run r3` tries one promise, and
+# What must not break, in about three quarters of an hour; docs/reliability.md has what came of it. `reliability/run r3` tries one promise, and
 # the tests a few cases of each.
 reliability:
 	@reliability/run

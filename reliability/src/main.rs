@@ -1,6 +1,6 @@
 //! `reliability [quick] [r1 … r11]`: one line per promise, `R3 pass 412/412`. What each promises stands in docs/reliability.md.
 //!
-//! Without a name all are tried. `quick` tries few cases of each, in about a minute; without it, it takes about an hour.
+//! Without a name all are tried. `quick` tries few cases of each, in about a minute; without it, it takes about three quarters of an hour.
 
 mod allocations;
 mod commands;
