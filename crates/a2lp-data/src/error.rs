@@ -76,9 +76,7 @@ pub enum Problem {
     #[error("{0}")]
     Unsupported(String),
     /// A small file that claims to hold very much.
-    #[error(
-        "{file_bytes} bytes claim to hold {claimed_bytes}, more than {MAX_EXPANSION} times as much; not read"
-    )]
+    #[error("{file_bytes} bytes claim to hold {claimed_bytes}, more than an honest file does; not read")]
     Expansion {
         /// Bytes it would take in memory.
         claimed_bytes: u128,

@@ -211,9 +211,7 @@ impl Labelling {
             Some(anchor.round) == newest && anchor.items < THIN && share * of as f64 >= EXPECTED
         };
         let thin = self.anchors.iter().filter(thin).map(|anchor| self.classes.name(anchor.class).to_string());
-        let mut thin: Vec<String> = thin.collect();
-        // Every view of a consensus has an anchor of its own.
-        thin.dedup();
+        let thin: Vec<String> = thin.collect();
         if !thin.is_empty() {
             warnings.push(Warning::ThinAnchors { classes: thin });
         }

@@ -368,6 +368,10 @@ impl Opened {
         let mut source_rows = source.rows();
         let mut files = [source, target];
         let mut features = stack(&mut files)?;
+        // Before rows are left out, so that the numbers are those of the files.
+        if args.similarity.unwrap_or(SimilarityArg::Cosine) == SimilarityArg::Cosine {
+            note_zeros(&features, source_rows, &files);
+        }
         let invalid = features.invalid_rows();
         if let Some(&row) = invalid.first() {
             if !args.skip_invalid {
@@ -407,9 +411,6 @@ impl Opened {
             note_skipped(&source_input);
             note_skipped(&target_input);
         }
-        if args.similarity.unwrap_or(SimilarityArg::Cosine) == SimilarityArg::Cosine {
-            note_zeros(&features, source_rows, &files);
-        }
         let inputs = Inputs { source: source_input, source_labels: labels_path, target: target_input };
         let domains = Domains::stacked(features, source_rows, labels)?;
         Ok(Loaded { domains, truth, ids, inputs })
@@ -423,11 +424,11 @@ fn note_zeros(features: &FeatureMatrix, source_rows: usize, files: &[FeatureFile
     let split = zeros.partition_point(|&row| row < source_rows);
     for (rows, file, first) in [(&zeros[..split], &files[0], 0), (&zeros[split..], &files[1], source_rows)] {
         if let Some(&row) = rows.first() {
+            let (path, row) = file.locate(row - first);
             eprintln!(
-                "note: {}: {} rows are all zeros, the first is row {}; by cosine similarity they have no neighbours",
-                file.path().display(),
-                rows.len(),
-                row - first
+                "note: {}: {} rows are all zeros, the first is row {row}; by cosine similarity they have no neighbours",
+                path.display(),
+                rows.len()
             );
         }
     }
