@@ -33,6 +33,8 @@ pub(crate) fn check(effort: Effort) -> Tally {
                 "--method a2lp --guard",
                 "--method consensus --views 2",
                 "--method consensus",
+                "--method a2lp --graph-method screened",
+                "--method a2lp --graph-method screened --no-quality",
                 "--method a2lp --graph-method pruned",
                 "--method a2lp --graph-method nndescent",
                 "--method a2lp --threads 1",

@@ -17,10 +17,6 @@ pub(crate) trait Arrays {
     fn read_matrix(&mut self, name: &str, rows: &mut Rows) -> Result<(), Problem>;
     /// Reads one as a list.
     fn read_column(&mut self, name: &str) -> Result<Column, Problem>;
-    /// Most bytes held while a matrix is read, besides the matrix.
-    fn reading_bytes(&self) -> u64 {
-        0
-    }
     /// A format of one array without a name, which is whatever is asked for?
     fn is_nameless(&self) -> bool {
         false
@@ -94,10 +90,6 @@ impl<A: Arrays> DataFile for ArrayFileReader<A> {
     fn read_rows(&mut self, rows: &mut Rows) -> Result<(), Problem> {
         let field = self.feature_field()?;
         self.arrays.read_matrix(&field, rows)
-    }
-
-    fn reading_bytes(&self) -> u64 {
-        self.arrays.reading_bytes()
     }
 
     fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {

@@ -19,9 +19,6 @@ use std::sync::Arc;
 const FORMAT: &str = "Arrow";
 /// Longest description of a message.
 const MAX_DESCRIPTION: u64 = 256 << 20;
-/// How many bytes one compressed byte may stand for, and what is granted beyond that.
-const BODY_EXPANSION: u64 = 256;
-const BODY_BYTES: u64 = 8 << 20;
 
 /// An open file.
 pub(crate) struct ArrowFile {
@@ -153,14 +150,10 @@ fn check_bodies(bytes: &[u8], place: Message) -> Result<(), Problem> {
             .filter(|&to| to <= body.len() as u64)
             .map(|to| &body[from as usize..to as usize])
             .ok_or_else(|| wrong("a column reaches beyond its message"))?;
-        if compressed && part.len() >= 8 {
-            let claimed =
-                i64::from_le_bytes([part[0], part[1], part[2], part[3], part[4], part[5], part[6], part[7]]);
-            // -1: stored as it is.
-            let limit = size.saturating_mul(BODY_EXPANSION).saturating_add(BODY_BYTES);
-            if claimed < -1 || u64::try_from(claimed).is_ok_and(|claimed| claimed > limit) {
-                return Err(Problem::Expansion { claimed_bytes: claimed as u64 as u128, file_bytes: size });
-            }
+        let claimed = part.first_chunk().filter(|_| compressed).map(|claimed| u64::from_le_bytes(*claimed));
+        // -1 stands for stored as it is.
+        if let Some(claimed) = claimed.filter(|&claimed| claimed != u64::MAX) {
+            Problem::check_piece(claimed, size)?;
         }
     }
     Ok(())

@@ -118,6 +118,10 @@ pub enum Problem {
 
 /// A file of n bytes may hold this many times n, as far as deflate can compress.
 pub(crate) const MAX_EXPANSION: u64 = 1032;
+/// A piece of a file that is decompressed in one go may hold this many times its bytes, and [`PIECE_BYTES`] more.
+const PIECE_EXPANSION: u64 = 256;
+/// What a piece may hold however small it is.
+pub(crate) const PIECE_BYTES: u64 = 8 << 20;
 
 impl Problem {
     pub(crate) fn damaged(format: &'static str, message: impl ToString) -> Self {
@@ -128,6 +132,14 @@ impl Problem {
     pub(crate) fn check_expansion(claimed_bytes: u128, file_bytes: u64) -> Result<(), Problem> {
         if claimed_bytes > u128::from(file_bytes) * u128::from(MAX_EXPANSION) + (16 << 20) {
             return Err(Problem::Expansion { claimed_bytes, file_bytes });
+        }
+        Ok(())
+    }
+
+    /// Refuses what no honest piece of a file claims to hold.
+    pub(crate) fn check_piece(claimed: u64, stored: u64) -> Result<(), Problem> {
+        if claimed > stored.saturating_mul(PIECE_EXPANSION).saturating_add(PIECE_BYTES) {
+            return Err(Problem::Expansion { claimed_bytes: u128::from(claimed), file_bytes: stored });
         }
         Ok(())
     }

@@ -22,8 +22,6 @@ const FORMAT: &str = "HDF5";
 const BLOCK: usize = 1 << 19;
 /// What a piece of a small file may claim to hold.
 const PIECE_BYTES: u64 = 4 << 20;
-/// Most bytes of pieces that are kept, in case a neighbouring row needs them.
-const CACHE_BYTES: u64 = 64 << 20;
 
 /// An open file.
 pub(crate) struct Hdf5 {
@@ -48,7 +46,8 @@ impl Hdf5 {
                 .with_max_chunk_bytes(within(16, 256 << 20))
                 .with_max_read_bytes(within(16, 4 << 30))
                 .with_max_object_header_bytes(within(1, 64 << 20))
-                .with_chunk_cache_bytes(within(2, CACHE_BYTES));
+                // Blocks are made of whole pieces; none is needed again.
+                .with_chunk_cache_bytes(0);
             let file = Hdf5File::from_storage_with_options(Arc::new(storage), options).map_err(damaged)?;
             let mut names = Vec::new();
             list(&file.root_group().map_err(damaged)?, "", 0, &mut names)?;
@@ -135,10 +134,6 @@ impl Arrays for Hdf5 {
             }
             Ok(self.open_array(name)?.1)
         })
-    }
-
-    fn reading_bytes(&self) -> u64 {
-        CACHE_BYTES.min(2 * self.length)
     }
 
     fn read_matrix(&mut self, name: &str, rows: &mut Rows) -> Result<(), Problem> {

@@ -2,7 +2,7 @@
 //!
 //! The format's own library reads it; the walk through its descriptions that comes first is the limit round it.
 
-use crate::error::Problem;
+use crate::error::{PIECE_BYTES, Problem};
 use crate::guard::guarded;
 use crate::table::Batches;
 use crate::thrift::Walk;
@@ -20,10 +20,6 @@ use std::path::Path;
 const FORMAT: &str = "Parquet";
 /// Rows handed on at a time.
 const BATCH_ROWS: usize = 256;
-/// What a page may claim beyond [`PAGE_EXPANSION`] times its bytes.
-const PAGE_BYTES: u64 = 8 << 20;
-/// How many bytes one byte of a page may stand for.
-const PAGE_EXPANSION: u64 = 256;
 /// Longest description of a page.
 const MAX_PAGE_HEADER: u64 = 1 << 20;
 
@@ -125,9 +121,7 @@ fn check_chunk(file: &mut File, start: u64, end: u64) -> Result<(), Problem> {
         let (Some(memory), Some(disk)) = (size(2), size(3)) else {
             return Err(wrong(format!("the page at byte {at} has no size")));
         };
-        if memory > disk.saturating_mul(PAGE_EXPANSION).saturating_add(PAGE_BYTES) {
-            return Err(Problem::Expansion { claimed_bytes: u128::from(memory), file_bytes: disk });
-        }
+        Problem::check_piece(memory, disk)?;
         at = at
             .checked_add(length)
             .and_then(|at| at.checked_add(disk))
@@ -152,7 +146,7 @@ impl Batches for ParquetFile {
 
     fn reading_bytes(&self) -> u64 {
         // Pages of about a megabyte.
-        PAGE_BYTES.min(self.length)
+        PIECE_BYTES.min(self.length)
     }
 
     fn for_each(

@@ -83,10 +83,11 @@ impl CheckedParameters {
                 let copies = if self.anchor_mode == AnchorMode::Replace { 2 } else { 1 };
                 // Lists, edges on their way, and A + Aᵀ.
                 rounds_bytes += n * k as u64 * (8 * copies + 12 + 16) + n * 24;
+                rounds_bytes += cost::left_bytes(method, nodes, columns, k);
                 if self.quality {
                     // Another graph, beside the lists and the labels.
                     let search = cost::search_bytes(method, nodes, columns, k, threads);
-                    quality_bytes = base + search + n * (16 * k as u64 + 300) + kept;
+                    quality_bytes = base + search + n * (12 * k as u64 + 300) + kept;
                 }
                 let edges = nf * k as f64;
                 let solve = iterations * panels * (1.5 * edges * 4e-9 + nf * 1e-7);

@@ -68,9 +68,17 @@ pub(crate) fn search_bytes(
         GraphMethod::Exact => n * (16 * k + 56),
         GraphMethod::Screened => n * (bytes + 16 * proposed + 60),
         GraphMethod::Pruned => n * (3 * bytes + 8 * k + 1060),
-        GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 550) + (22 << 20),
+        GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 550) + (28 << 20),
     };
     lists + work + threads as u64 * per_thread
+}
+
+/// Bytes that a search leaves in small pieces between the lists, which the system does not get back.
+pub(crate) fn left_bytes(method: GraphMethod, rows: usize, columns: usize, k: usize) -> u64 {
+    match method {
+        GraphMethod::Screened => 6 * rows as u64 * candidates(k, columns) as u64,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

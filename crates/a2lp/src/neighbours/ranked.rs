@@ -60,10 +60,20 @@ impl BestOf {
 
     #[inline]
     pub(crate) fn offer(&mut self, candidate: Ranked) {
+        if self.kept.len() == self.kept.capacity() {
+            self.grow();
+        }
         self.kept.push(candidate);
         if self.kept.len() >= 2 * self.k {
             self.prune();
         }
+    }
+
+    /// Makes room for twice as many, but not for more than there will ever be: every row has one of these.
+    #[cold]
+    fn grow(&mut self) {
+        let length = self.kept.len();
+        self.kept.reserve_exact(length.max(4).min((2 * self.k).saturating_sub(length)).max(1));
     }
 
     /// Takes in what another collected.
@@ -90,6 +100,7 @@ impl BestOf {
     pub(crate) fn sorted(mut self) -> Vec<Ranked> {
         self.prune();
         self.kept.sort_unstable_by(|a, b| b.cmp(a));
+        self.kept.shrink_to_fit();
         self.kept
     }
 }
