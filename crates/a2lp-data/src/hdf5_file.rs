@@ -14,12 +14,13 @@ use hdf5_reader::{
 };
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 const FORMAT: &str = "HDF5";
 /// Elements read at a time.
-const BLOCK: usize = 1 << 19;
+const BLOCK: u64 = 1 << 19;
 /// What a piece of a small file may claim to hold.
 const PIECE_BYTES: u64 = 4 << 20;
 
@@ -30,6 +31,7 @@ pub(crate) struct Hdf5 {
     /// Paths of all arrays.
     names: Vec<String>,
     is_matlab: bool,
+    block: u64,
 }
 
 impl Hdf5 {
@@ -51,7 +53,7 @@ impl Hdf5 {
             let file = Hdf5File::from_storage_with_options(Arc::new(storage), options).map_err(damaged)?;
             let mut names = Vec::new();
             list(&file.root_group().map_err(damaged)?, "", 0, &mut names)?;
-            Ok(Hdf5 { file, length, names, is_matlab })
+            Ok(Hdf5 { file, length, names, is_matlab, block: BLOCK })
         })
     }
 
@@ -70,31 +72,47 @@ impl Hdf5 {
         Ok((dataset, header))
     }
 
-    /// Hands on the numbers in the order of the file, with the first row of each block.
+    /// Rows and columns read at a time: whole pieces, so that none is decompressed twice; whole rows, unless pieces are so tall
+    /// that these would be too much.
+    fn block_sides(&self, dataset: &Dataset) -> (u64, u64) {
+        let pieces = dataset.chunks().unwrap_or_default();
+        let side = |axis: usize| pieces.get(axis).map_or(1, |&side| u64::from(side).max(1));
+        let width = dataset.shape().iter().skip(1).product::<u64>().max(1);
+        let rows = (self.block / width / side(0)).max(1) * side(0);
+        match dataset.shape().len() {
+            2 if rows.saturating_mul(width) > self.block => {
+                (rows, ((self.block / rows / side(1)).max(1) * side(1)).min(width))
+            }
+            _ => (rows, width),
+        }
+    }
+
+    /// Hands on the numbers in the order of the file, a block at a time, with the first row and the columns of each.
     fn for_each_block(
         &self,
         dataset: &Dataset,
         header: &Header,
-        mut take: impl FnMut(usize, &[u8]) -> Result<(), Problem>,
+        mut take: impl FnMut(usize, Range<usize>, &[u8]) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
         let shape = dataset.shape();
-        let (Some(&height), width) = (shape.first(), shape[1.min(shape.len())..].iter().product::<u64>())
-        else {
-            let all: Vec<Raw> = dataset.read_array().map_err(damaged)?.iter().copied().collect();
-            return take(0, &bytes_of(&all, header));
+        let Some(&height) = shape.first() else {
+            let all = dataset.read_array().map_err(damaged)?;
+            return take(0, 0..1, &bytes_of(all.iter(), header));
         };
-        // Whole pieces at a time, so that none is decompressed twice.
-        let piece = dataset.chunks().and_then(|sides| sides.first().copied()).map_or(1, u64::from).max(1);
-        let rows = (BLOCK as u64 / width.max(1) / piece).max(1) * piece;
-        let mut start = 0;
-        while start < height {
-            let end = (start + rows).min(height);
-            let mut selection = SliceInfo::all(shape.len());
-            selection.selections[0] = SliceInfoElem::Slice { start, end, step: 1 };
-            let block = dataset.read_slice::<Raw>(&selection).map_err(damaged)?;
-            let block: Vec<Raw> = block.iter().copied().collect();
-            take(start as usize, &bytes_of(&block, header))?;
-            start = end;
+        let width = shape[1..].iter().product::<u64>();
+        let (rows, columns) = self.block_sides(dataset);
+        for top in (0..height).step_by(rows as usize) {
+            for left in (0..width).step_by(columns as usize) {
+                let right = (left + columns).min(width);
+                let mut selection = SliceInfo::all(shape.len());
+                let slice = |start, end| SliceInfoElem::Slice { start, end, step: 1 };
+                selection.selections[0] = slice(top, (top + rows).min(height));
+                if columns < width {
+                    selection.selections[1] = slice(left, right);
+                }
+                let block = dataset.read_slice(&selection).map_err(damaged)?;
+                take(top as usize, left as usize..right as usize, &bytes_of(block.iter(), header))?;
+            }
         }
         Ok(())
     }
@@ -139,20 +157,22 @@ impl Arrays for Hdf5 {
     fn read_matrix(&mut self, name: &str, rows: &mut Rows) -> Result<(), Problem> {
         guarded(FORMAT, || {
             let (dataset, header) = self.open_array(name)?;
-            let (height, width) = header.matrix_shape()?;
+            let (_, width) = header.matrix_shape()?;
             let mut values = Vec::new();
-            if !self.is_matlab {
-                return self.for_each_block(&dataset, &header, |_, bytes| {
+            if !self.is_matlab && self.block_sides(&dataset).1 as usize >= width {
+                return self.for_each_block(&dataset, &header, |_, _, bytes| {
                     header.decode_numbers(bytes, &mut values);
                     rows.push(&values)
                 });
             }
             self.prove(&dataset, &header)?;
             let out = rows.whole()?;
-            self.for_each_block(&dataset, &header, |first, bytes| {
+            self.for_each_block(&dataset, &header, |top, columns, bytes| {
                 header.decode_numbers(bytes, &mut values);
-                for (at, &value) in values.iter().enumerate() {
-                    out[at % height * width + first + at / height] = value;
+                for (row, values) in (top..).zip(values.chunks(columns.len())) {
+                    for (column, &value) in columns.clone().zip(values) {
+                        out[if self.is_matlab { column * width + row } else { row * width + column }] = value;
+                    }
                 }
                 Ok(())
             })
@@ -167,7 +187,7 @@ impl Arrays for Hdf5 {
             }
             let (dataset, header) = self.open_array(name)?;
             let mut all = Vec::new();
-            self.for_each_block(&dataset, &header, |_, bytes| {
+            self.for_each_block(&dataset, &header, |_, _, bytes| {
                 all.extend_from_slice(bytes);
                 Ok(())
             })?;
@@ -225,10 +245,37 @@ impl H5Type for Raw {
     }
 }
 
-fn bytes_of(raw: &[Raw], header: &Header) -> Vec<u8> {
-    raw.iter().flat_map(|raw| raw.0[..header.size()].iter().copied()).collect()
+fn bytes_of<'a>(raw: impl Iterator<Item = &'a Raw>, header: &Header) -> Vec<u8> {
+    raw.flat_map(|raw| raw.0[..header.size()].iter().copied()).collect()
 }
 
 fn damaged(error: Error) -> Problem {
     Problem::damaged(FORMAT, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_any_size_make_the_same_matrix() {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../reliability/corpus/");
+        for (name, array) in [("chunked.h5", "train/features"), ("plain.h5", "features"), ("v73.mat", "fts")]
+        {
+            let read = |block| {
+                let mut file = Hdf5::open(&Path::new(corpus).join(name)).unwrap();
+                file.block = block;
+                let mut values = Vec::new();
+                let mut rows = Rows::new(&mut values, 60, 60);
+                file.read_matrix(array, &mut rows).unwrap();
+                rows.finish().unwrap();
+                values
+            };
+            let whole = read(BLOCK);
+            assert!(whole[0] != whole[1], "{name}");
+            for block in [1, 4, 13, 30] {
+                assert_eq!(read(block), whole, "{name}, {block} at a time");
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use crate::affinity::Affinity;
 use crate::error::{Domain, Error};
 use crate::features::ROWS_PER_TASK;
-use crate::labels::{ClassId, Classes};
+use crate::labels::{ClassId, Classes, remove_rows};
 use crate::observer::{FinishedRound, Observer};
 use crate::propagation::SoftLabels;
 use rayon::prelude::*;
@@ -42,8 +42,7 @@ impl TargetTruth {
 
     /// The truth about all items but these, given in order.
     pub fn without_rows(mut self, rows: &[usize]) -> Self {
-        let mut row = 0..;
-        self.ids.retain(|_| row.next().is_some_and(|row| rows.binary_search(&row).is_err()));
+        remove_rows(&mut self.ids, rows);
         self
     }
 

@@ -115,8 +115,7 @@ impl Labels {
 
     /// The labels of all rows but these, given in order, over the same class list.
     pub fn without_rows(mut self, rows: &[usize]) -> Self {
-        let mut row = 0..;
-        self.ids.retain(|_| row.next().is_some_and(|row| rows.binary_search(&row).is_err()));
+        remove_rows(&mut self.ids, rows);
         self
     }
 
@@ -148,6 +147,12 @@ impl Labels {
         }
         counts
     }
+}
+
+/// Takes out the items of these rows, given in order.
+pub fn remove_rows<T>(items: &mut Vec<T>, rows: &[usize]) {
+    let mut row = 0..;
+    items.retain(|_| row.next().is_some_and(|row| rows.binary_search(&row).is_err()));
 }
 
 #[cfg(test)]

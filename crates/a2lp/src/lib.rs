@@ -56,7 +56,7 @@ pub use diagnostics::Warning;
 pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
-pub use labels::{ClassId, Classes, Labels};
+pub use labels::{ClassId, Classes, Labels, remove_rows};
 pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};

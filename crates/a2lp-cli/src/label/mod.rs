@@ -402,10 +402,7 @@ impl Opened {
             labels = labels.without_rows(&source_input.skipped_rows);
             truth = truth.map(|truth| truth.without_rows(&target_input.skipped_rows));
             if let Some(ids) = &mut ids {
-                let mut row = 0..;
-                ids.retain(|_| {
-                    row.next().is_some_and(|row| target_input.skipped_rows.binary_search(&row).is_err())
-                });
+                a2lp::remove_rows(ids, &target_input.skipped_rows);
             }
             note_skipped(&source_input);
             note_skipped(&target_input);
