@@ -1,6 +1,6 @@
 """Writes the small files of reliability/corpus with the libraries that own the formats.
 
-Needs numpy, scipy, pandas, pyarrow, h5py, safetensors, torch, pillow. The files are kept in the repository; run this again only to add some.
+Needs numpy, scipy, pandas, polars, pyarrow, h5py, safetensors, torch, pillow. The files are kept in the repository; run this again only to add some.
 """
 
 import json
@@ -10,6 +10,7 @@ import struct
 import h5py
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -62,6 +63,8 @@ def tables():
     with pa.OSFile(str(OUT / "stream.arrow"), "wb") as sink:
         with pa.ipc.new_stream(sink, table("float").schema) as writer:
             writer.write_table(table("float"), max_chunksize=4)
+    polars = pl.DataFrame({"id": IDS, "label": NAMES, "features": FEATURES}).with_columns(pl.col("label").cast(pl.Categorical))
+    polars.write_ipc(OUT / "polars.arrow")
 
 
 def arrays():
@@ -90,6 +93,18 @@ def matlab_v73():
         for name, value in [("fts", FEATURES.astype(np.float64)), ("labels", (LABELS + 1.0).reshape(-1, 1))]:
             data = file.create_dataset(name, data=value.T, compression="gzip", chunks=True)
             data.attrs["MATLAB_class"] = np.bytes_("double")
+    matlab_header(path)
+    path = OUT / "v73-cells.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["fts"] = FEATURES.T
+        file.create_dataset("labels", shape=(1, ROWS), dtype=h5py.ref_dtype)
+        for at, name in enumerate(NAMES):
+            letters = np.array([[ord(letter)] for letter in name], np.uint16)
+            file["labels"][0, at] = file.create_dataset(f"#refs#/{at}", data=letters).ref
+    matlab_header(path)
+
+
+def matlab_header(path):
     text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Sun Nov 15 00:00:00 2026 HDF5 schema 1.00 ."
     with open(path, "r+b") as file:
         file.write(text.ljust(116, b" ") + bytes(8) + struct.pack("<H", 0x0200) + b"IM")

@@ -53,6 +53,17 @@ def test_the_command_line_keeps_its_exit_codes(tmp_path):
     assert missing.returncode == 2 and "none.npy" in missing.stderr
 
 
+def test_the_command_line_trains_networks_too(tmp_path, domains):
+    source, ys, target, _ = domains
+    np.savez(tmp_path / "s.npz", features=source, labels=ys)
+    np.save(tmp_path / "t.npy", target)
+    files = ["--source", "s.npz", "--target", "t.npy", "--out", "run"]
+    done = run("train", *files, "--learner", "mstn", "--train-rounds", "1", "--steps", "3", cwd=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    with open(tmp_path / "run/labels.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(target)
+
+
 def test_any_number_of_threads_gives_the_same_bits(stacked):
     X, y, _ = stacked
     models = [A2LP(n_jobs=jobs).fit(X, y) for jobs in (1, 2, 3, 8, None, -1)]

@@ -62,14 +62,16 @@ fn fuzz(target: &Sample, executions: usize, others: &[Sample]) -> Fuzzed {
     let mut draws = Draws(target.name.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)));
     let mut kept = vec![target.bytes.clone()];
     let mut seen = HashSet::new();
-    let mut result = Fuzzed { executions, failures: Vec::new(), slowest: 0.0, kinds: 0 };
-    for _ in 0..executions {
+    let mut result = Fuzzed { executions: 0, failures: Vec::new(), slowest: 0.0, kinds: 0 };
+    while result.executions < executions {
         let seed = &kept[draws.below(kept.len())];
         let other = &others[draws.below(others.len())].bytes;
         let bytes = mutate(seed, other, &mut draws);
-        if bytes.len() > MAX_BYTES || std::fs::write(&path, &bytes).is_err() {
+        if bytes.len() > MAX_BYTES {
             continue;
         }
+        std::fs::write(&path, &bytes).unwrap_or_else(|error| panic!("{error}"));
+        result.executions += 1;
         let started = Instant::now();
         match catch_unwind(|| files::read(&path)) {
             Ok(outcome) => {

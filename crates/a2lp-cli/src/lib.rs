@@ -9,7 +9,6 @@ mod config;
 mod convert;
 mod demo;
 mod experiment;
-#[cfg(feature = "networks")]
 mod extract;
 mod graph;
 mod inspect;
@@ -20,7 +19,6 @@ mod output;
 mod progress;
 mod report;
 mod table;
-#[cfg(feature = "networks")]
 mod train;
 
 use args::{Cli, Command};
@@ -81,14 +79,9 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) => report::run(&args),
-        #[cfg(feature = "networks")]
         Command::Extract(args) => extract::run(&args),
-        #[cfg(feature = "networks")]
         Command::Train(args) => train::run(&args),
-        #[cfg(feature = "networks")]
         Command::Predict(args) => train::predict(&args),
-        #[cfg(not(feature = "networks"))]
-        Command::Extract(_) | Command::Train(_) | Command::Predict(_) => anyhow::bail!(NO_NETWORKS),
         Command::Experiment(command) => experiment::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -102,10 +95,6 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         }
     }
 }
-
-/// Said by a build that was made without the feature `networks`.
-#[cfg(not(feature = "networks"))]
-const NO_NETWORKS: &str = "this build has no networks; the command line of the repository has: cargo install --path crates/a2lp-cli";
 
 /// The command line made no sense, and the user was told.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,5 @@
 //! `a2lp extract` as a user runs it, with a small network in ONNX.
 
-#![cfg(feature = "networks")]
-
 #[path = "../../a2lp-data/tests/shared_data/mod.rs"]
 mod shared_data;
 

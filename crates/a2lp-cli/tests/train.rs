@@ -1,7 +1,5 @@
 //! `a2lp train` and `a2lp predict` as a user runs them, on features and on small images.
 
-#![cfg(feature = "networks")]
-
 use a2lp_data::ArrayFile;
 use std::fs;
 use std::path::Path;

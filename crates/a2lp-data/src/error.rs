@@ -30,10 +30,8 @@ pub enum Problem {
     )]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
-    #[error(
-        "pickled Python objects are not read, they can run code; convert once: python -c \"import torch, numpy; numpy.save('features.npy', torch.load('FILE').numpy())\""
-    )]
-    Pickle,
+    #[error("pickled Python objects are not read, they can run code; convert it where you trust it: {0}")]
+    Pickle(String),
     /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
@@ -126,6 +124,20 @@ pub(crate) const PIECE_BYTES: u64 = 8 << 20;
 impl Problem {
     pub(crate) fn damaged(format: &'static str, message: impl ToString) -> Self {
         Problem::Damaged { format, message: message.to_string() }
+    }
+
+    /// Refuses a pickle, with the line of Python that makes a file we read of it.
+    pub(crate) fn pickle(path: &Path) -> Self {
+        let is_torch = path.extension().is_some_and(|ending| ending == "pt" || ending == "pth");
+        // Somebody will paste this into a shell.
+        let unsafe_in_shell = |c: char| !c.is_alphanumeric() && !"/-_.,+= ".contains(c);
+        let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace(unsafe_in_shell, "?"));
+        let (from, to) = (quoted(path), quoted(&path.with_extension("npy")));
+        Problem::Pickle(if is_torch {
+            format!("python -c \"import torch, numpy; numpy.save({to}, torch.load({from}, 'cpu').numpy())\"")
+        } else {
+            format!("python -c \"import pickle, numpy; numpy.save({to}, pickle.load(open({from}, 'rb')))\"")
+        })
     }
 
     /// Refuses claims that no honest file makes.

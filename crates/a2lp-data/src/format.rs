@@ -46,7 +46,7 @@ impl Format {
         file.take(19).read_to_end(&mut head).map_err(|e| fail(e.into()))?;
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
         if matches!(extension.as_str(), "pt" | "pth" | "pkl" | "pickle") {
-            return Err(fail(Problem::Pickle));
+            return Err(fail(Problem::pickle(path)));
         }
         match &head[..] {
             [] => Err(fail(Problem::Empty)),
@@ -64,7 +64,7 @@ impl Format {
             [b'F', b'E', b'A', b'1', ..] => Err(fail(Problem::Unsupported(
                 "Feather of version 1; write it anew with pyarrow.feather.write_feather".into(),
             ))),
-            [0x80, 2..=5, ..] => Err(fail(Problem::Pickle)),
+            [0x80, 2..=5, ..] => Err(fail(Problem::pickle(path))),
             _ => match extension.as_str() {
                 "csv" => Ok(Format::Csv),
                 "safetensors" => Ok(Format::Safetensors),

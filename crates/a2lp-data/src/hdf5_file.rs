@@ -8,10 +8,12 @@ use crate::npy::{ElementType, Header};
 use crate::rows::Rows;
 use hdf5_reader::error::{ByteOrder, Error};
 use hdf5_reader::group::Group;
+use hdf5_reader::reference::read_object_references;
 use hdf5_reader::{
     Dataset, Datatype, FileStorage, H5Type, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem,
     dtype_element_size,
 };
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -21,6 +23,8 @@ use std::sync::Arc;
 const FORMAT: &str = "HDF5";
 /// Elements read at a time.
 const BLOCK: u64 = 1 << 19;
+/// Where MATLAB keeps what cells refer to.
+const REFERENCES: &str = "#refs#";
 /// What a piece of a small file may claim to hold.
 const PIECE_BYTES: u64 = 4 << 20;
 
@@ -117,6 +121,24 @@ impl Hdf5 {
         Ok(())
     }
 
+    /// The words of a cell array: every cell refers to an array of characters in a group of their own.
+    fn read_cells(&self, cells: &Dataset) -> Result<Vec<String>, Problem> {
+        let cells = cells.read_raw_bytes().map_err(damaged)?;
+        let cells = read_object_references(&cells, self.file.superblock().offset_size).map_err(damaged)?;
+        let mut words = HashMap::new();
+        for word in self.file.group(REFERENCES).and_then(|group| group.datasets()).map_err(damaged)? {
+            if let Datatype::FixedPoint { size: 2, .. } = word.dtype() {
+                let letters: Vec<u16> = word.read_array().map_err(damaged)?.iter().copied().collect();
+                words.insert(word.address(), String::from_utf16_lossy(&letters));
+            }
+        }
+        let word = |(row, cell)| {
+            let message = "the cell holds no text".into();
+            words.get(cell).cloned().ok_or(Problem::Row { row, message })
+        };
+        cells.iter().enumerate().map(word).collect()
+    }
+
     /// Sees that at least half of what an array claims is in the file, before room is made for all of it.
     fn prove(&self, dataset: &Dataset, header: &Header) -> Result<(), Problem> {
         if header.bytes <= 2 * self.length + PIECE_BYTES {
@@ -138,6 +160,11 @@ impl Hdf5 {
     }
 }
 
+/// Words, or cells of MATLAB's that refer to words.
+fn is_text(kind: &Datatype) -> bool {
+    matches!(kind, Datatype::String { .. } | Datatype::VarLen { .. } | Datatype::Reference { .. })
+}
+
 impl Arrays for Hdf5 {
     fn names(&self) -> Vec<String> {
         self.names.clone()
@@ -146,7 +173,7 @@ impl Arrays for Hdf5 {
     fn header(&mut self, name: &str) -> Result<Header, Problem> {
         guarded(FORMAT, || {
             let dataset = self.file.dataset(name).map_err(damaged)?;
-            if matches!(dataset.dtype(), Datatype::String { .. } | Datatype::VarLen { .. }) {
+            if is_text(dataset.dtype()) {
                 let shape = dataset.shape().iter().map(|&n| n as usize).collect();
                 return Header::plain(ElementType::Bytes(1), shape);
             }
@@ -182,7 +209,10 @@ impl Arrays for Hdf5 {
     fn read_column(&mut self, name: &str) -> Result<Column, Problem> {
         guarded(FORMAT, || {
             let dataset = self.file.dataset(name).map_err(damaged)?;
-            if matches!(dataset.dtype(), Datatype::String { .. } | Datatype::VarLen { .. }) {
+            if let Datatype::Reference { .. } = dataset.dtype() {
+                return self.read_cells(&dataset).map(Column::Strings);
+            }
+            if is_text(dataset.dtype()) {
                 return dataset.read_strings().map(Column::Strings).map_err(damaged);
             }
             let (dataset, header) = self.open_array(name)?;

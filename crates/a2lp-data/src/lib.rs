@@ -13,6 +13,7 @@
 #![warn(clippy::unwrap_used)]
 
 mod arrays;
+mod arrow_blocks;
 mod arrow_file;
 mod column;
 mod csv_file;

@@ -18,8 +18,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 const FORMAT: &str = "Parquet";
-/// Rows handed on at a time.
+/// Rows handed on at a time: of vectors, or numbers of all columns.
 const BATCH_ROWS: usize = 256;
+const BATCH_NUMBERS: usize = 1 << 16;
 /// Longest description of a page.
 const MAX_PAGE_HEADER: u64 = 1 << 20;
 
@@ -157,13 +158,16 @@ impl Batches for ParquetFile {
         guarded(FORMAT, || {
             self.check_pages(columns)?;
             let schema = self.metadata.metadata().file_metadata().schema_descr();
+            let schema_of_rows = self.metadata.schema();
+            let has_vectors = columns.iter().any(|&at| schema_of_rows.field(at).data_type().is_nested());
+            let batch_rows = if has_vectors { 1 } else { BATCH_NUMBERS / BATCH_ROWS / columns.len().max(1) };
             let mask = ProjectionMask::roots(schema, columns.iter().copied());
             let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
                 self.file.try_clone()?,
                 self.metadata.clone(),
             )
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(BATCH_ROWS * batch_rows.max(1))
             .build()
             .map_err(damaged)?;
             for batch in reader {

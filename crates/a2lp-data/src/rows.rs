@@ -21,6 +21,11 @@ impl<'a> Rows<'a> {
         Rows { values, end, total }
     }
 
+    /// Values of this file that are still to come.
+    pub(crate) fn room(&self) -> usize {
+        self.end - self.values.len()
+    }
+
     /// Adds values. Memory grows with what was read, not with what the file claims.
     pub(crate) fn push(&mut self, values: &[f32]) -> Result<(), Problem> {
         let length = self.values.len() + values.len();

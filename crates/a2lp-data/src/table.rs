@@ -2,7 +2,7 @@
 
 use crate::column::Column;
 use crate::data_file::{DataFile, FeatureShape};
-use crate::error::Problem;
+use crate::error::{PIECE_BYTES, Problem};
 use crate::names::{FieldNames, Wanted};
 use crate::npy::ElementType;
 use crate::rows::Rows;
@@ -11,6 +11,9 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use std::ops::ControlFlow;
+
+/// Columns that are read side by side.
+const OPEN_COLUMNS: usize = 32;
 
 /// An open file that gives its rows a batch at a time.
 pub(crate) trait Batches {
@@ -116,6 +119,66 @@ impl<B: Batches> Table<B> {
         })?;
         Ok(width)
     }
+
+    fn read_vectors(&mut self, at: usize, rows: &mut Rows) -> Result<(), Problem> {
+        let width = self.width(at)?;
+        let (mut values, mut first) = (Vec::new(), 0);
+        self.batches.for_each(&[at], &mut |batch| {
+            let column = batch.column(0);
+            check_complete(column, first)?;
+            let all = vectors(column).ok_or_else(|| Problem::ElementType(column.data_type().to_string()))?;
+            let mut start = 0;
+            for (row, &end) in (first..).zip(&all.ends) {
+                if end - start != width {
+                    let message = format!("{} features where the first row has {width}", end - start);
+                    return Err(Problem::Row { row, message });
+                }
+                start = end;
+            }
+            if let Some(at) = first_gap(&all.numbers) {
+                let message = format!("feature {} is missing (null)", at % width.max(1));
+                return Err(Problem::Row { row: first + at / width.max(1), message });
+            }
+            values.clear();
+            read_numbers(&all.numbers, &mut values)?;
+            first += batch.num_rows();
+            rows.push(&values)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn read_side_by_side(&mut self, columns: &[usize], rows: &mut Rows) -> Result<(), Problem> {
+        let (mut values, mut first) = (Vec::new(), 0);
+        self.batches.for_each(columns, &mut |batch| {
+            values.resize(batch.num_rows() * columns.len(), 0.0);
+            for (at, column) in batch.columns().iter().enumerate() {
+                check_complete(column, first)?;
+                spread(column, &mut values, at, columns.len())?;
+            }
+            first += batch.num_rows();
+            rows.push(&values)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn read_in_groups(&mut self, columns: &[usize], rows: &mut Rows) -> Result<(), Problem> {
+        let (width, all) = (columns.len(), rows.whole()?);
+        for (group, wanted) in columns.chunks(OPEN_COLUMNS).enumerate() {
+            let mut first = 0;
+            self.batches.for_each(wanted, &mut |batch| {
+                for (at, column) in batch.columns().iter().enumerate() {
+                    check_complete(column, first)?;
+                    spread(column, all, first * width + group * OPEN_COLUMNS + at, width)?;
+                }
+                first += batch.num_rows();
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if first * width != all.len() {
+                return Err(Problem::Changed);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Type of the items of a column of vectors.
@@ -179,6 +242,29 @@ fn vectors(column: &ArrayRef) -> Option<Vectors> {
     Some(Vectors { numbers: numbers.slice(start, length), ends })
 }
 
+/// Puts the numbers of a column into every `width`-th place from `start` on.
+fn spread(column: &dyn Array, out: &mut [f32], start: usize, width: usize) -> Result<(), Problem> {
+    let mut numbers = Vec::with_capacity(column.len());
+    read_numbers(column, &mut numbers)?;
+    let places = out.iter_mut().skip(start).step_by(width);
+    numbers.into_iter().zip(places).for_each(|(number, place)| *place = number);
+    Ok(())
+}
+
+/// The first value that is missing.
+fn first_gap(column: &dyn Array) -> Option<usize> {
+    let nulls = column.logical_nulls().filter(|nulls| nulls.null_count() > 0)?;
+    (0..nulls.len()).find(|&at| nulls.is_null(at))
+}
+
+/// Sees that no features are missing in rows from `first` on.
+fn check_complete(column: &dyn Array, first: usize) -> Result<(), Problem> {
+    match first_gap(column) {
+        Some(at) => Err(Problem::Row { row: first + at, message: "the features are missing (null)".into() }),
+        None => Ok(()),
+    }
+}
+
 /// Appends the numbers of an array.
 fn read_numbers(array: &dyn Array, out: &mut Vec<f32>) -> Result<(), Problem> {
     match array.data_type() {
@@ -230,65 +316,25 @@ impl<B: Batches> DataFile for Table<B> {
     }
 
     fn read_rows(&mut self, rows: &mut Rows) -> Result<(), Problem> {
-        let mut values = Vec::new();
-        let mut first = 0;
-        let missing = |column: &dyn Array, first: usize| match column.nulls().filter(|n| n.null_count() > 0) {
-            Some(nulls) => {
-                let row = first + (0..nulls.len()).find(|&at| nulls.is_null(at)).unwrap_or(0);
-                Err(Problem::Row { row, message: "the features are missing (null)".into() })
-            }
-            None => Ok(()),
-        };
         match self.features()? {
-            Features::Vectors(at) => {
-                let width = self.width(at)?;
-                self.batches.for_each(&[at], &mut |batch| {
-                    let column = batch.column(0);
-                    missing(column, first)?;
-                    let all = vectors(column)
-                        .ok_or_else(|| Problem::ElementType(column.data_type().to_string()))?;
-                    let mut start = 0;
-                    for (row, &end) in (first..).zip(&all.ends) {
-                        if end - start != width {
-                            let message = format!("{} features where the first row has {width}", end - start);
-                            return Err(Problem::Row { row, message });
-                        }
-                        start = end;
-                    }
-                    if let Some(nulls) = all.numbers.nulls().filter(|nulls| nulls.null_count() > 0) {
-                        let at = (0..nulls.len()).find(|&at| nulls.is_null(at)).unwrap_or(0);
-                        let message = format!("feature {} is missing (null)", at % width.max(1));
-                        return Err(Problem::Row { row: first + at / width.max(1), message });
-                    }
-                    values.clear();
-                    read_numbers(&all.numbers, &mut values)?;
-                    first += batch.num_rows();
-                    rows.push(&values)?;
-                    Ok(ControlFlow::Continue(()))
-                })
+            Features::Vectors(at) => self.read_vectors(at, rows),
+            // Every column that is open holds a page of its own, so few are read at a time. That takes room for the whole matrix
+            // from the start, which the file must be large enough to fill: numbers with fractions hardly compress.
+            Features::Numbers(columns)
+                if columns.len() > OPEN_COLUMNS
+                    && 4 * rows.room() as u64 <= 2 * self.batches.file_bytes() + PIECE_BYTES =>
+            {
+                self.read_in_groups(&columns, rows)
             }
-            Features::Numbers(columns) => self.batches.for_each(&columns, &mut |batch| {
-                let height = batch.num_rows();
-                let mut by_column = Vec::with_capacity(height * columns.len());
-                for column in batch.columns() {
-                    missing(column, first)?;
-                    read_numbers(column, &mut by_column)?;
-                }
-                values.clear();
-                values.extend(
-                    (0..height)
-                        .flat_map(|row| (0..columns.len()).map(move |at| (row, at)))
-                        .map(|(row, at)| by_column[at * height + row]),
-                );
-                first += height;
-                rows.push(&values)?;
-                Ok(ControlFlow::Continue(()))
-            }),
+            Features::Numbers(columns) => self.read_side_by_side(&columns, rows),
         }
     }
 
     fn reading_bytes(&self) -> u64 {
-        self.batches.reading_bytes()
+        match self.features() {
+            Ok(Features::Numbers(columns)) => columns.len().min(OPEN_COLUMNS) as u64 * (1 << 20),
+            _ => self.batches.reading_bytes(),
+        }
     }
 
     fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
@@ -320,9 +366,8 @@ struct ColumnBuilder {
 impl ColumnBuilder {
     fn add(&mut self, array: &ArrayRef) -> Result<(), Problem> {
         let before = self.column.as_ref().map_or(0, Column::len);
-        if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
-            let row = before + (0..nulls.len()).find(|&at| nulls.is_null(at)).unwrap_or(0);
-            return Err(Problem::Row { row, message: "the value is missing (null)".into() });
+        if let Some(at) = first_gap(array) {
+            return Err(Problem::Row { row: before + at, message: "the value is missing (null)".into() });
         }
         let more = self.read(array, before)?;
         self.bytes += match &more {

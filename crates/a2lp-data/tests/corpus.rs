@@ -56,6 +56,7 @@ fn every_format_holds_the_same_features_labels_and_ids() {
         ("zstd.feather", "", Some(0), true),
         ("plain.feather", "", Some(0), true),
         ("stream.arrow", "", Some(0), true),
+        ("polars.arrow", "", Some(0), true),
         ("plain.safetensors", "", Some(0), false),
         ("plain.h5", "", Some(0), true),
         ("chunked.h5", "train/features", None, false),
@@ -63,6 +64,7 @@ fn every_format_holds_the_same_features_labels_and_ids() {
         ("v5.mat", "", Some(1), false),
         ("v7.mat", "fts", Some(1), false),
         ("v73.mat", "", Some(1), false),
+        ("v73-cells.mat", "", Some(1), false),
         ("table.csv", "", Some(0), true),
     ];
     for (name, array, first, has_ids) in files {

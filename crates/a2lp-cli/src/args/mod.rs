@@ -4,10 +4,8 @@ mod experiment;
 mod label;
 mod train;
 
-#[cfg(feature = "networks")]
-pub(crate) use experiment::PairsArgs;
 pub(crate) use experiment::{
-    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, SimilarityArgs,
+    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, PairsArgs, SimilarityArgs,
 };
 pub(crate) use label::LabelArgs;
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};

@@ -6,7 +6,6 @@
 mod ablations;
 mod affinity;
 mod clusters;
-#[cfg(feature = "networks")]
 mod learners;
 mod manifest;
 mod noise;
@@ -41,10 +40,7 @@ pub(crate) fn run(command: &ExperimentCommand) -> anyhow::Result<Outcome> {
     match command {
         ExperimentCommand::Init(args) => init(args),
         ExperimentCommand::Pairs(args) if args.learners.is_empty() => pairs::run(&args.common, args.method),
-        #[cfg(feature = "networks")]
         ExperimentCommand::Pairs(args) => learners::run(args),
-        #[cfg(not(feature = "networks"))]
-        ExperimentCommand::Pairs(_) => bail!(crate::NO_NETWORKS),
         ExperimentCommand::Rounds(args) => rounds::run(args),
         ExperimentCommand::Similarity(args) => ablations::similarity(args),
         ExperimentCommand::Alpha(args) => ablations::alpha(args),

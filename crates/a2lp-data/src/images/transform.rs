@@ -2,8 +2,9 @@
 //! image pipeline); the random ones draw from the seed they are given.
 
 use crate::pictures::Picture;
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{U8, U8x3};
+use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -282,18 +283,30 @@ fn resize_once(picture: &Picture, width: usize, height: usize, filter: Filter) -
     if (picture.width, picture.height) == (width, height) {
         return picture.clone();
     }
-    let kind = if picture.channels == 3 { PixelType::U8x3 } else { PixelType::U8 };
     let filter = match filter {
         Filter::Bilinear => FilterType::Bilinear,
         Filter::Bicubic => FilterType::CatmullRom,
     };
-    let mut out = Image::new(width as u32, height as u32, kind);
     let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter)).use_alpha(false);
-    let resized = ImageRef::new(picture.width as u32, picture.height as u32, &picture.pixels, kind)
-        .ok()
-        .and_then(|from| Resizer::new().resize(&from, &mut out, &options).ok());
+    let mut out = Picture {
+        width,
+        height,
+        channels: picture.channels,
+        pixels: vec![0; width * height * picture.channels],
+    };
+    let resized = match picture.channels {
+        3 => resize_pixels::<U8x3>(picture, &mut out, &options),
+        _ => resize_pixels::<U8>(picture, &mut out, &options),
+    };
     debug_assert!(resized.is_some(), "sizes of pictures and their pixels agree");
-    Picture { width, height, channels: picture.channels, pixels: out.into_vec() }
+    out
+}
+
+/// By type, so that only the code for these is part of the program.
+fn resize_pixels<P: PixelTrait>(from: &Picture, to: &mut Picture, options: &ResizeOptions) -> Option<()> {
+    let from = TypedImageRef::<P>::from_buffer(from.width as u32, from.height as u32, &from.pixels).ok()?;
+    let mut to = TypedImage::<P>::from_buffer(to.width as u32, to.height as u32, &mut to.pixels).ok()?;
+    Resizer::new().resize_typed(&from, &mut to, options).ok()
 }
 
 #[cfg(test)]
