@@ -421,7 +421,7 @@ mod tests {
             let at = (0..ROWS).flat_map(move |row| (0..width).map(move |column| (row, column)));
             numbers::<Float32Type>(at.map(|(row, column)| number(row, column) as f32))
         };
-        let mut fixed = FixedSizeListBuilder::new(floats(24), 24);
+        let mut fixed = FixedSizeListBuilder::new(floats(32), 32);
         let mut lists = ListBuilder::new(numbers::<Float64Type>(std::iter::empty()));
         let mut ragged = LargeListBuilder::new(numbers::<Int16Type>(std::iter::empty()));
         for row in 0..ROWS {

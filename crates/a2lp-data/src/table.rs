@@ -122,6 +122,10 @@ impl<B: Batches> Table<B> {
 
     fn read_vectors(&mut self, at: usize, rows: &mut Rows) -> Result<(), Problem> {
         let width = self.width(at)?;
+        if width == 0 {
+            // Any number of such rows fits into a file.
+            return Ok(());
+        }
         let (mut values, mut first) = (Vec::new(), 0);
         self.batches.for_each(&[at], &mut |batch| {
             let column = batch.column(0);
@@ -136,8 +140,8 @@ impl<B: Batches> Table<B> {
                 start = end;
             }
             if let Some(at) = first_gap(&all.numbers) {
-                let message = format!("feature {} is missing (null)", at % width.max(1));
-                return Err(Problem::Row { row: first + at / width.max(1), message });
+                let message = format!("feature {} is missing (null)", at % width);
+                return Err(Problem::Row { row: first + at / width, message });
             }
             values.clear();
             read_numbers(&all.numbers, &mut values)?;
