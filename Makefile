@@ -74,7 +74,7 @@ python-tests:
 		'$$3 ~ /^ a2lp$$/ { a = $$2 } $$3 ~ /^ +numpy$$/ { n = $$2 } \
 		END { printf "python tests: ran; import a2lp takes %.2f s, of which NumPy %.2f s", a / 1e6, n / 1e6 }' >summary
 	@size=$$(wc -c <$$(echo $(PYTHON_DIR)/wheels/*.whl)); \
-	echo "; the wheel has $$((size / 1048576)).$$((size % 1048576 * 10 / 1048576)) MiB" >>$(PYTHON_DIR)/summary
+	echo "; the wheel has $$((size / 1000000)).$$((size % 1000000 / 100000)) MB" >>$(PYTHON_DIR)/summary
 
 # The picture in the README, drawn by the demo.
 demo-picture:

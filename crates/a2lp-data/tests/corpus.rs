@@ -169,6 +169,27 @@ fn missing_and_ragged_features_are_named_with_their_row() {
 }
 
 #[test]
+fn a_column_per_feature_is_read_whatever_the_file_weighs() {
+    let dir = tempfile::tempdir().unwrap();
+    let width = 70;
+    // The second is much smaller than its numbers, and so not given room for all of them at once.
+    for (rows, period) in [(999, 101), (60_000, 1)] {
+        let features: Vec<f32> = (0..rows * width).map(|at| (at % period) as f32).collect();
+        for name in ["x.parquet", "x.feather"] {
+            let mut table = TableFile::new();
+            for at in 0..width {
+                table = table.column(&format!("f{at}"), TableColumn::Strided(width, &features[at..]));
+            }
+            let path = dir.path().join(name);
+            table.write(&path, true).unwrap();
+            let file = FeatureFile::open(&path).unwrap();
+            assert_eq!((file.rows(), file.columns()), (rows, width));
+            assert!(file.read().unwrap().values() == features, "{name}, {rows} rows");
+        }
+    }
+}
+
+#[test]
 fn class_lists_of_a_set_may_differ() {
     let dir = tempfile::tempdir().unwrap();
     for (name, classes) in [("a.npz", ["mug", "bike"]), ("b.npz", ["bike", "tree"])] {
