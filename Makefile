@@ -64,7 +64,7 @@ python-env:
 .PHONY: python-tests
 python-tests:
 	@rm -rf $(PYTHON_DIR)/wheels $(PYTHON_DIR)/clean
-	cd python && ../$(PYTHON_DIR)/venv/bin/maturin build --release --quiet --out ../$(PYTHON_DIR)/wheels
+	cd python && ../$(PYTHON_DIR)/venv/bin/maturin build --release --quiet --compression-level 9 --out ../$(PYTHON_DIR)/wheels
 	$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYTHON_DIR)/wheels/*.whl
 	cd python && ../$(PYTHON_DIR)/venv/bin/pytest -p no:cacheprovider
 	$(PYTHON) -m venv $(PYTHON_DIR)/clean
