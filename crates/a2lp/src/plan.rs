@@ -37,6 +37,8 @@ pub struct Plan {
     pub search_bytes: u64,
     /// Most bytes held during the rounds.
     pub rounds_bytes: u64,
+    /// Bytes of the labels, and of what is kept of every round.
+    pub labels_bytes: u64,
     /// The largest of these, and of what measuring the quality takes.
     pub peak_bytes: u64,
     /// Seconds for the neighbours.
@@ -67,9 +69,10 @@ impl CheckedParameters {
         let mut search_bytes = base;
         // F and what the solver works with; probabilities, and what is kept of every round.
         let again = u64::from(self.rounds > 1);
-        let kept = shape.target_rows as u64 * (4 * classes + 32 + 50 * self.rounds as u64);
-        let mut rounds_bytes =
-            base + n * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16) + 100 * again) + kept;
+        let labels_bytes = shape.target_rows as u64 * (4 * classes + 32 + 50 * self.rounds as u64);
+        let mut rounds_bytes = base
+            + n * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16) + 100 * again)
+            + labels_bytes;
         let mut quality_bytes = 0;
         let (search_secs, mut rounds_secs);
         let (nf, df) = (nodes as f64, columns as f64);
@@ -87,7 +90,7 @@ impl CheckedParameters {
                 if self.quality {
                     // Another graph, beside the lists and the labels.
                     let search = cost::search_bytes(method, nodes, columns, k, threads);
-                    quality_bytes = base + search + n * (12 * k as u64 + 300) + kept;
+                    quality_bytes = base + search + n * (12 * k as u64 + 300) + labels_bytes;
                 }
                 let edges = nf * k as f64;
                 let solve = iterations * panels * (1.5 * edges * 4e-9 + nf * 1e-7);
@@ -134,6 +137,7 @@ impl CheckedParameters {
             feature_bytes,
             search_bytes,
             rounds_bytes,
+            labels_bytes,
             peak_bytes: search_bytes.max(rounds_bytes).max(quality_bytes),
             search_secs: search_secs / threads as f64,
             rounds_secs: self.rounds as f64 * rounds_secs / threads as f64,

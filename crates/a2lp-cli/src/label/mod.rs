@@ -70,8 +70,8 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     let reading = opened.source.reading_bytes().max(opened.target.reading_bytes());
     plan.peak_bytes = (plan.peak_bytes + reading / 3).max(plan.feature_bytes + reading);
     if args.guard {
-        // The features again; what the first run leaves behind fits in where its graph was.
-        plan.peak_bytes += plan.feature_bytes;
+        // The features again, beside what the first run leaves behind.
+        plan.peak_bytes += plan.feature_bytes + plan.labels_bytes;
     }
     if args.dry_run {
         let text = if args.json {
