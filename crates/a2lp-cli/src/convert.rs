@@ -5,24 +5,14 @@ use crate::args::ConvertArgs;
 use crate::output::refuse_existing;
 use a2lp::FeatureMatrix;
 use a2lp_data::{
-    ArrayFile, Column, FeatureFile, TableColumn, TableFile, read_ids, read_labels, write_atomically,
+    ArrayFile, Column, FeatureFile, Format, TableColumn, TableFile, read_ids, read_labels, write_atomically,
 };
 use anyhow::{Context, bail};
 use std::io::Write;
 use std::path::Path;
 
-/// Endings of files that hold arrays by name, and of those that hold a table.
-const ARRAYS: [&str; 6] = ["npz", "npy", "safetensors", "h5", "hdf5", "mat"];
-const TABLES: [&str; 3] = ["parquet", "arrow", "feather"];
-
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
-    let ending = args.out.extension().and_then(|ending| ending.to_str()).unwrap_or("");
-    if !ARRAYS.contains(&ending) && !TABLES.contains(&ending) && ending != "csv" {
-        bail!(
-            "{}: features are written as .npz, .npy, .parquet, .arrow, .feather, .safetensors, .h5, .mat or .csv",
-            args.out.display()
-        );
-    }
+    let format = Format::to_write(&args.out)?;
     refuse_existing(&args.out, args.force)?;
     let names = args.columns.names();
     let mut file = FeatureFile::open_set(&args.files, &names)?;
@@ -48,9 +38,9 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     }
     let features = file.read()?;
     let table = Table { features: &features, labels: labels.as_ref(), ids: ids.as_deref() };
-    match ending {
-        "csv" => table.write_csv(&args.out, args.force)?,
-        _ if TABLES.contains(&ending) => table.write_table(&args.out, args.force)?,
+    match format {
+        Format::Csv => table.write_csv(&args.out, args.force)?,
+        Format::Parquet | Format::Arrow => table.write_table(&args.out, args.force)?,
         _ => table.write_arrays(&args.out, args.force)?,
     }
     let with = |what: &str, there: bool| if there { format!(", {what}") } else { String::new() };

@@ -9,7 +9,9 @@ mod config;
 mod convert;
 mod demo;
 mod experiment;
+#[cfg(feature = "networks")]
 mod extract;
+mod features;
 mod graph;
 mod inspect;
 mod interrupt;
@@ -19,8 +21,10 @@ mod output;
 mod progress;
 mod report;
 mod table;
+#[cfg(feature = "networks")]
 mod train;
 
+use a2lp_data::{DataError, Problem};
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -79,9 +83,16 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) => report::run(&args),
+        #[cfg(feature = "networks")]
         Command::Extract(args) => extract::run(&args),
+        #[cfg(feature = "networks")]
         Command::Train(args) => train::run(&args),
+        #[cfg(feature = "networks")]
         Command::Predict(args) => train::predict(&args),
+        #[cfg(not(feature = "networks"))]
+        Command::Extract(_) | Command::Train(_) | Command::Predict(_) => {
+            Err(features::Lacking { what: "this command", feature: features::NETWORKS }.into())
+        }
         Command::Experiment(command) => experiment::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -120,5 +131,13 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return 130;
     }
     eprintln!("error: {error:#}");
+    let lacks = error.chain().filter_map(|cause| cause.downcast_ref::<DataError>());
+    for lacks in lacks {
+        if let Problem::LacksFeature { feature, .. } = &lacks.problem
+            && let Some(feature) = features::Feature::named(feature)
+        {
+            eprintln!("{}", feature.advice());
+        }
+    }
     2
 }

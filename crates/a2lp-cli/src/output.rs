@@ -1,7 +1,7 @@
 //! The labels file.
 
 use a2lp::{Classes, PseudoLabels};
-use a2lp_data::{ArrayFile, DataError, TableColumn, TableFile, write_atomically};
+use a2lp_data::{ArrayFile, DataError, Format, TableColumn, TableFile, write_atomically};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,11 @@ impl LabelFormat {
             None | Some("csv") => Ok(LabelFormat::Csv),
             Some("jsonl") => Ok(LabelFormat::JsonLines),
             Some("npz") => Ok(LabelFormat::Npz),
-            Some("parquet" | "arrow" | "feather") => Ok(LabelFormat::Table),
             Some("json") => Ok(LabelFormat::LabelStudio),
+            Some(_) if matches!(Format::of_ending(path), Some(Format::Parquet | Format::Arrow)) => {
+                Format::to_write(path)?;
+                Ok(LabelFormat::Table)
+            }
             Some(_) => anyhow::bail!(
                 "{}: labels are written as .csv, .parquet, .arrow, .feather, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio)",
                 path.display()

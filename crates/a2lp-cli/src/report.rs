@@ -2,9 +2,13 @@
 
 use crate::Outcome;
 use crate::args::{Looks, MapArg, MoreLooks, ReportArgs};
+#[cfg(not(feature = "networks"))]
+use crate::features::NETWORKS;
+use crate::features::{FIGURES, Lacking};
 use crate::output::{record_path, trace_path};
 use crate::progress::{Onlooker, counting_bar};
 use a2lp::FeatureMatrix;
+#[cfg(feature = "networks")]
 use a2lp_data::images::thumbnail;
 use a2lp_data::{FeatureFile, FieldNames, read_pictures, write_atomically};
 use a2lp_report::record::Inputs;
@@ -87,7 +91,11 @@ impl Drawn {
         }
         if let Some(folder) = &self.looks.figures {
             let count = draw_figures(chapters, folder, self.force)?;
-            told += &format!("{count} figures in {}, each as SVG and PNG\n", folder.display());
+            let kinds = if FIGURES.is_built { "each as SVG and PNG" } else { "as SVG" };
+            told += &format!("{count} figures in {}, {kinds}\n", folder.display());
+            if !FIGURES.is_built {
+                eprintln!("note: {}", Lacking { what: "PNG", feature: FIGURES });
+            }
         }
         Ok(told)
     }
@@ -100,10 +108,12 @@ fn draw_figures(chapters: &[Chapter], folder: &Path, force: bool) -> anyhow::Res
         for figure in figures(chapter) {
             let name =
                 if chapters.len() > 1 { format!("{}-{}", at + 1, figure.name) } else { figure.name.clone() };
+            #[cfg(feature = "figures")]
             let png = figure.png()?;
             write_atomically(&folder.join(format!("{name}.svg")), force, |out| {
                 out.write_all(figure.svg.as_bytes())
             })?;
+            #[cfg(feature = "figures")]
             write_atomically(&folder.join(format!("{name}.png")), force, |out| out.write_all(&png))?;
             count += 1;
         }
@@ -239,6 +249,18 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
 }
 
 /// Gives items whose ids are paths of image files thumbnails. When the first is no such path, none is looked for.
+#[cfg(not(feature = "networks"))]
+fn add_photos(items: &mut [Item]) {
+    let first = items.first().and_then(|item| item.id.as_deref()).map(Path::new);
+    let ending = first.filter(|path| path.is_file()).and_then(|path| path.extension());
+    if ending.is_some_and(|ending| ["jpg", "jpeg", "png", "webp", "bmp"].iter().any(|known| ending == *known))
+    {
+        eprintln!("note: {}", Lacking { what: "thumbnails of photos", feature: NETWORKS });
+    }
+}
+
+/// Gives items whose ids are paths of image files thumbnails. When the first is no such path, none is looked for.
+#[cfg(feature = "networks")]
 fn add_photos(items: &mut [Item]) {
     for item in items {
         let small = item.id.as_deref().and_then(|id| thumbnail(Path::new(id), THUMBNAIL_SIDE).ok());

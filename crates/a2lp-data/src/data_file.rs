@@ -10,8 +10,9 @@ use crate::npy::{ElementType, NpyFile};
 use crate::npz::Npz;
 use crate::rows::Rows;
 use crate::safetensors::SafetensorsFile;
-use crate::table::Table;
-use crate::{arrow_file::ArrowFile, hdf5_file::Hdf5, mat_file::MatFile, parquet_file::ParquetFile, text};
+#[cfg(feature = "tables")]
+use crate::{arrow_file::ArrowFile, hdf5_file::Hdf5, parquet_file::ParquetFile, table::Table};
+use crate::{mat_file::MatFile, text};
 use std::path::Path;
 
 /// Size and type of the features in a file.
@@ -40,14 +41,21 @@ pub(crate) trait DataFile {
 /// Opens a file of any format.
 pub(crate) fn open(path: &Path, names: &FieldNames) -> Result<Box<dyn DataFile>, Problem> {
     let names = names.clone();
-    Ok(match Format::detect(path).map_err(|error| error.problem)? {
+    let format = Format::detect(path).map_err(|error| error.problem)?;
+    format.check_built()?;
+    Ok(match format {
         Format::Npy => Box::new(ArrayFileReader { arrays: NpyFile::open(path)?, names }),
         Format::Npz => Box::new(ArrayFileReader { arrays: Npz::open(path)?, names }),
         Format::Safetensors => Box::new(ArrayFileReader { arrays: SafetensorsFile::open(path)?, names }),
+        #[cfg(feature = "tables")]
         Format::Hdf5 => Box::new(ArrayFileReader { arrays: Hdf5::open(path)?, names }),
         Format::Mat => Box::new(ArrayFileReader { arrays: MatFile::open(path)?, names }),
+        #[cfg(feature = "tables")]
         Format::Parquet => Box::new(Table::new(ParquetFile::open(path)?, names)),
+        #[cfg(feature = "tables")]
         Format::Arrow => Box::new(Table::new(ArrowFile::open(path)?, names)),
+        #[cfg(not(feature = "tables"))]
+        Format::Hdf5 | Format::Parquet | Format::Arrow => unreachable!("refused by check_built"),
         Format::Csv => Box::new(CsvTable::open(path, names)?),
         Format::Text => Box::new(text::Lines::open(path)),
     })

@@ -1,5 +1,6 @@
 //! What can be wrong with a file: which file, where in it, what, and what to do.
 
+use crate::format::Format;
 use std::path::{Path, PathBuf};
 
 /// A problem and the file it was found in.
@@ -25,9 +26,7 @@ pub enum Problem {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Neither content nor extension is known.
-    #[error(
-        "unknown format; a2lp reads .npy, .npz, .parquet, .arrow, .feather, .safetensors, .h5, .mat, .csv and, for labels, .txt"
-    )]
+    #[error("unknown format; a2lp reads {} (labels and ids only)", Format::endings(false))]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
     #[error("pickled Python objects are not read, they can run code; convert it where you trust it: {0}")]
@@ -73,6 +72,14 @@ pub enum Problem {
     /// A file of a kind that is known and not read.
     #[error("{0}")]
     Unsupported(String),
+    /// A file of a kind that this build was made without.
+    #[error("this build of a2lp has no {what}; it lacks the feature `{feature}`")]
+    LacksFeature {
+        /// The kind of file.
+        what: &'static str,
+        /// The feature of this crate that brings it.
+        feature: &'static str,
+    },
     /// A small file that claims to hold very much.
     #[error("{file_bytes} bytes claim to hold {claimed_bytes}, more than an honest file does; not read")]
     Expansion {
@@ -117,8 +124,10 @@ pub enum Problem {
 /// A file of n bytes may hold this many times n, as far as deflate can compress.
 pub(crate) const MAX_EXPANSION: u64 = 1032;
 /// A piece of a file that is decompressed in one go may hold this many times its bytes, and [`PIECE_BYTES`] more.
+#[cfg(feature = "tables")]
 const PIECE_EXPANSION: u64 = 256;
 /// What a piece may hold however small it is.
+#[cfg(feature = "tables")]
 pub(crate) const PIECE_BYTES: u64 = 8 << 20;
 
 impl Problem {
@@ -149,6 +158,7 @@ impl Problem {
     }
 
     /// Refuses what no honest piece of a file claims to hold.
+    #[cfg(feature = "tables")]
     pub(crate) fn check_piece(claimed: u64, stored: u64) -> Result<(), Problem> {
         if claimed > stored.saturating_mul(PIECE_EXPANSION).saturating_add(PIECE_BYTES) {
             return Err(Problem::Expansion { claimed_bytes: u128::from(claimed), file_bytes: stored });

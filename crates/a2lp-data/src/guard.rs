@@ -1,5 +1,6 @@
 //! Readers of other people stay behind this wall: should one panic over a damaged file, it is an error like any other.
 
+#[cfg(any(feature = "tables", feature = "images", test))]
 use crate::error::Problem;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -10,6 +11,7 @@ thread_local! {
 }
 
 /// Does some work; a panic in it becomes [`Problem::Damaged`] and prints nothing.
+#[cfg(any(feature = "tables", feature = "images", test))]
 pub(crate) fn guarded<T>(
     format: &'static str,
     work: impl FnOnce() -> Result<T, Problem>,

@@ -211,6 +211,7 @@ impl Header {
     }
 
     /// Bytes of one element.
+    #[cfg(feature = "tables")]
     pub(crate) fn size(&self) -> usize {
         self.size
     }

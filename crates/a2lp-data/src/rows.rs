@@ -22,6 +22,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Values of this file that are still to come.
+    #[cfg(feature = "tables")]
     pub(crate) fn room(&self) -> usize {
         self.end - self.values.len()
     }

@@ -2,7 +2,9 @@
 //! need a copy.
 
 use crate::error::DataError;
+use crate::format::Format;
 use crate::write::{Output, write_atomically};
+#[cfg(feature = "tables")]
 use hdf5_writer::{DatasetBuilder, Hdf5Builder, Hdf5Writer, WriteOptions};
 use std::io::{Error, Result, Write};
 use std::path::Path;
@@ -101,11 +103,14 @@ impl<'a> ArrayFile<'a> {
     /// Writes all arrays: into one file (.npz, .safetensors with the words in its header, .h5, .mat), or the features into an
     /// .npy file and every other array beside it.
     pub fn write(&self, path: &Path, force: bool) -> std::result::Result<(), DataError> {
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("npy") => self.write_npy(path, force),
-            Some("safetensors") => write_atomically(path, force, |file| self.safetensors(file)),
-            Some("h5" | "hdf5") => write_atomically(path, force, |file| self.hdf5(file)),
-            Some("mat") => write_atomically(path, force, |file| self.mat(file)),
+        let format = Format::of_ending(path).unwrap_or(Format::Npz);
+        format.check_built().map_err(|problem| DataError::new(path, problem))?;
+        match format {
+            Format::Npy => self.write_npy(path, force),
+            Format::Safetensors => write_atomically(path, force, |file| self.safetensors(file)),
+            #[cfg(feature = "tables")]
+            Format::Hdf5 => write_atomically(path, force, |file| self.hdf5(file)),
+            Format::Mat => write_atomically(path, force, |file| self.mat(file)),
             _ => write_atomically(path, force, |file| self.npz(file)),
         }
     }
@@ -133,6 +138,7 @@ impl<'a> ArrayFile<'a> {
         Ok(())
     }
 
+    #[cfg(feature = "tables")]
     fn hdf5(&self, file: &mut dyn Output) -> Result<()> {
         let mut builder = Hdf5Builder::new();
         for (name, array) in &self.fields {

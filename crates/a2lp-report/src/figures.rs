@@ -4,9 +4,11 @@ use crate::Chapter;
 use crate::Chart;
 use crate::charts::{self, Figure};
 use crate::svg::Ink;
+#[cfg(feature = "figures")]
 use resvg::{tiny_skia, usvg};
 
 /// Pixels of a PNG for each unit of its SVG: 520 units come out 2080 pixels wide.
+#[cfg(feature = "figures")]
 const PIXELS_PER_UNIT: f32 = 4.0;
 
 /// A chart as a file.
@@ -17,6 +19,7 @@ pub struct FigureFile {
     pub svg: String,
 }
 
+#[cfg(feature = "figures")]
 impl FigureFile {
     /// The same as PNG, in the font that comes with this crate: the same on every machine.
     pub fn png(&self) -> Result<Vec<u8>, FigureError> {
@@ -38,6 +41,7 @@ impl FigureFile {
 }
 
 /// A picture could not be drawn.
+#[cfg(feature = "figures")]
 #[derive(Debug, thiserror::Error)]
 #[error("drawing a figure: {0}")]
 pub struct FigureError(String);

@@ -3,12 +3,12 @@
 //!
 //! Products are made block by block on one thread each, and blocks joined in order: the same for any number of threads.
 
+use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::labels::ClassId;
-use faer::linalg::matmul::matmul;
-use faer::linalg::solvers::Llt;
-use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+use crate::linear_algebra::{Factor, inverse_cholesky_factor, leading_eigenvectors};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Principal directions that are kept.
 const DIRECTIONS: usize = 128;
@@ -22,46 +22,37 @@ pub(crate) struct Discriminant {
 }
 
 impl Discriminant {
-    /// Of centred rows of unit length.
-    pub(crate) fn new(centred: &FeatureMatrix) -> Self {
+    /// Of centred rows of unit length. `check` is asked now and then whether to go on.
+    pub(crate) fn new(centred: &FeatureMatrix, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
         let kept = DIRECTIONS.min(centred.columns()).min(centred.rows() - 1);
         // All directions are only a rotation, which nothing here can tell from none.
         let mut principal = if kept < centred.columns() {
-            let directions = principal_directions(centred, kept);
-            multiply(centred, directions.as_ref())
+            project_onto(centred, &principal_directions(centred, kept, check)?, kept)
         } else {
             centred.clone()
         };
         principal.normalise_rows();
-        Discriminant { principal }
+        Ok(Discriminant { principal })
     }
 
     /// U = Z·L⁻ᵀ with LLᵀ = I + Σ_c n_c·S_c, the scatter of the rows whose class is known; mean removed, unit rows.
     pub(crate) fn project(&self, known: &[Option<ClassId>], classes: usize) -> FeatureMatrix {
-        let scatter = self.within_classes(known, classes);
-        let whitened = match Llt::new(scatter.as_ref(), Side::Lower) {
-            Ok(factor) => {
-                let columns = self.principal.columns();
-                let mut inverse = Mat::<f64>::identity(columns, columns);
-                faer::linalg::triangular_solve::solve_lower_triangular_in_place(
-                    factor.L(),
-                    inverse.as_mut(),
-                    Par::Seq,
-                );
-                let transposed = Mat::<f32>::from_fn(columns, columns, |i, j| inverse[(j, i)] as f32);
-                Some(multiply(&self.principal, transposed.as_ref()))
+        let columns = self.principal.columns();
+        let mut whitened = match inverse_cholesky_factor(self.within_classes(known, classes), columns) {
+            Some(inverse) => {
+                let inverse: Vec<f32> = inverse.into_iter().map(|value| value as f32).collect();
+                project_onto(&self.principal, &inverse, columns)
             }
             // I + a sum of squares has a factor unless something overflowed.
-            Err(_) => None,
+            None => self.principal.clone(),
         };
-        let mut whitened = whitened.unwrap_or_else(|| self.principal.clone());
         whitened.subtract_mean(0..whitened.rows());
         whitened.normalise_rows();
         whitened
     }
 
-    /// I + Σ_c n_c Σ (x − mean_c)(x − mean_c)ᵀ
-    fn within_classes(&self, known: &[Option<ClassId>], classes: usize) -> Mat<f64> {
+    /// I + Σ_c n_c Σ (x − mean_c)(x − mean_c)ᵀ, row after row.
+    fn within_classes(&self, known: &[Option<ClassId>], classes: usize) -> Vec<f64> {
         let columns = self.principal.columns();
         let mut counts = vec![0f64; classes];
         let mut means = vec![vec![0f64; columns]; classes];
@@ -75,88 +66,89 @@ impl Discriminant {
         for (mean, &count) in means.iter_mut().zip(&counts) {
             mean.iter_mut().for_each(|mean| *mean /= f64::max(count, 1.0));
         }
-        let parts: Vec<Mat<f64>> = known
+        let parts: Vec<Vec<f32>> = known
             .par_chunks(ROWS_PER_TASK)
             .enumerate()
             .map(|(task, known)| {
-                let labelled: Vec<(usize, usize)> = (task * ROWS_PER_TASK..)
-                    .zip(known)
-                    .filter_map(|(row, class)| class.map(|class| (row, class as usize)))
-                    .collect();
-                let deviations = Mat::<f64>::from_fn(columns, labelled.len(), |column, at| {
-                    let (row, class) = labelled[at];
-                    counts[class].sqrt() * (f64::from(self.principal.row(row)[column]) - means[class][column])
-                });
-                let mut part = Mat::<f64>::zeros(columns, columns);
-                matmul(
-                    part.as_mut(),
-                    Accum::Replace,
-                    deviations.as_ref(),
-                    deviations.transpose(),
-                    1.0,
-                    Par::Seq,
-                );
-                part
+                let mut deviations = Vec::with_capacity(known.len() * columns);
+                for (row, class) in (task * ROWS_PER_TASK..).zip(known) {
+                    let Some(class) = class.map(|class| class as usize) else { continue };
+                    let values = self.principal.row(row).iter().zip(&means[class]);
+                    let weight = counts[class].sqrt();
+                    deviations.extend(values.map(|(&v, mean)| (weight * (f64::from(v) - mean)) as f32));
+                }
+                gram(&deviations, columns, 0..columns, 0..columns)
             })
             .collect();
-        parts.into_iter().fold(Mat::identity(columns, columns), |sum, part| sum + part)
+        let mut sum = vec![0f64; columns * columns];
+        (0..columns).for_each(|at| sum[at * columns + at] = 1.0);
+        for part in parts {
+            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += f64::from(part));
+        }
+        sum
     }
 }
 
-/// The eigenvectors of XᵀX/n with the largest eigenvalues, as columns.
-fn principal_directions(features: &FeatureMatrix, kept: usize) -> Mat<f32> {
+/// XᵀX for some of its rows and columns, where `rows` holds the rows of X, `width` numbers each.
+fn gram(rows: &[f32], width: usize, left: Range<usize>, right: Range<usize>) -> Vec<f32> {
+    let count = rows.len() / width;
+    let mut turned = vec![0f32; left.len() * count];
+    let mut cut = Vec::with_capacity(right.len() * count);
+    for (at, row) in rows.chunks_exact(width).enumerate() {
+        turned[at..].iter_mut().step_by(count).zip(&row[left.clone()]).for_each(|(slot, &v)| *slot = v);
+        cut.extend_from_slice(&row[right.clone()]);
+    }
+    let mut out = vec![0f32; left.len() * right.len()];
+    Factor::new(&cut, right.len()).multiply(&turned, &mut out);
+    out
+}
+
+/// The eigenvectors of XᵀX with the largest eigenvalues, one after the other.
+fn principal_directions(
+    features: &FeatureMatrix,
+    kept: usize,
+    check: &dyn Fn() -> Result<(), Error>,
+) -> Result<Vec<f32>, Error> {
     let columns = features.columns();
     let tiles: Vec<usize> = (0..columns).step_by(TILE).collect();
     let pairs: Vec<(usize, usize)> =
         tiles.iter().flat_map(|&a| tiles.iter().filter(move |&&b| b <= a).map(move |&b| (a, b))).collect();
-    let products: Vec<Mat<f64>> = pairs
-        .par_iter()
-        .map(|&(a, b)| {
-            let (a, b) = (a..columns.min(a + TILE), b..columns.min(b + TILE));
-            let mut sum = Mat::<f64>::zeros(a.len(), b.len());
-            let mut part = Mat::<f32>::zeros(a.len(), b.len());
-            for start in (0..features.rows()).step_by(ROWS_PER_TASK) {
-                let rows = start..features.rows().min(start + ROWS_PER_TASK);
-                let block = MatRef::from_row_major_slice(features.block(rows.clone()), rows.len(), columns);
-                let (left, right) =
-                    (block.subcols(a.start, a.len()).transpose(), block.subcols(b.start, b.len()));
-                matmul(part.as_mut(), Accum::Replace, left, right, 1.0, Par::Seq);
-                faer::zip!(&mut sum, &part).for_each(|faer::unzip!(sum, part)| *sum += f64::from(*part));
+    let mut covariance = vec![0f64; columns * columns];
+    for start in (0..features.rows()).step_by(ROWS_PER_TASK) {
+        check()?;
+        let rows = features.block(start..features.rows().min(start + ROWS_PER_TASK));
+        let tile = |at: usize| at..columns.min(at + TILE);
+        let products: Vec<Vec<f32>> =
+            pairs.par_iter().map(|&(a, b)| gram(rows, columns, tile(a), tile(b))).collect();
+        for (&(a, b), product) in pairs.iter().zip(products) {
+            for (i, line) in tile(a).zip(product.chunks_exact(tile(b).len())) {
+                let sums = &mut covariance[i * columns..][tile(b)];
+                sums.iter_mut().zip(line).for_each(|(sum, &part)| *sum += f64::from(part));
             }
-            sum
-        })
-        .collect();
-    let mut covariance = Mat::<f32>::zeros(columns, columns);
-    for (&(a, b), product) in pairs.iter().zip(products) {
-        let mut tile = covariance.as_mut().submatrix_mut(a, b, product.nrows(), product.ncols());
-        faer::zip!(&mut tile, &product).for_each(|faer::unzip!(tile, sum)| *tile = *sum as f32);
+        }
     }
-    faer::set_global_parallelism(Par::Seq);
-    match covariance.self_adjoint_eigen(Side::Lower) {
-        // Eigenvalues ascend.
-        Ok(found) => Mat::from_fn(columns, kept, |row, at| found.U()[(row, columns - 1 - at)]),
-        // Finite symmetric matrices have eigenvectors; the first columns are a projection as good as any.
-        Err(_) => Mat::identity(columns, kept),
-    }
+    let symmetric = |at: usize| {
+        let (i, j) = (at / columns, at % columns);
+        covariance[i.max(j) * columns + i.min(j)] as f32
+    };
+    leading_eigenvectors((0..columns * columns).map(symmetric).collect(), columns, kept, check)
 }
 
-/// X·M, block by block.
-fn multiply(features: &FeatureMatrix, by: MatRef<'_, f32>) -> FeatureMatrix {
-    let mut values = vec![0f32; features.rows() * by.ncols()];
-    values.par_chunks_mut(ROWS_PER_TASK * by.ncols()).enumerate().for_each(|(task, out)| {
+/// X·Dᵀ, block by block; `directions` holds the rows of D.
+fn project_onto(features: &FeatureMatrix, directions: &[f32], count: usize) -> FeatureMatrix {
+    let factor = Factor::transposed(directions, features.columns());
+    let mut values = vec![0f32; features.rows() * count];
+    values.par_chunks_mut(ROWS_PER_TASK * count).enumerate().for_each(|(task, out)| {
         let start = task * ROWS_PER_TASK;
-        let rows = out.len() / by.ncols();
-        let block =
-            MatRef::from_row_major_slice(features.block(start..start + rows), rows, features.columns());
-        let out = MatMut::from_row_major_slice_mut(out, rows, by.ncols());
-        matmul(out, Accum::Replace, block, by, 1.0, Par::Seq);
+        factor.multiply(features.block(start..start + out.len() / count), out);
     });
-    FeatureMatrix::from_parts(features.rows(), by.ncols(), values)
+    FeatureMatrix::from_parts(features.rows(), count, values)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linear_algebra::Lu;
     use rand::{RngExt, SeedableRng};
 
     fn random(rows: usize, columns: usize) -> FeatureMatrix {
@@ -178,23 +170,25 @@ mod tests {
         let projected = discriminant.project(&known, 2);
 
         let x = |row: usize, column: usize| f64::from(rows.row(row)[column]);
-        let mut scatter = Mat::<f64>::identity(5, 5);
+        let mut scatter = vec![0f64; 25];
+        (0..5).for_each(|at| scatter[at * 6] = 1.0);
         for class in 0..2 {
             let members: Vec<usize> = (0..60).filter(|&at| known[at] == Some(class)).collect();
             let n = members.len() as f64;
             let mean = |c: usize| members.iter().map(|&m| x(m, c)).sum::<f64>() / n;
             for (i, j) in (0..25).map(|at| (at / 5, at % 5)) {
                 let sum: f64 = members.iter().map(|&m| (x(m, i) - mean(i)) * (x(m, j) - mean(j))).sum();
-                scatter[(i, j)] += n * sum;
+                scatter[i * 5 + j] += n * sum;
             }
         }
-        use faer::linalg::solvers::DenseSolveCore;
-        let inverse = scatter.partial_piv_lu().inverse();
-        let centred =
-            Mat::<f64>::from_fn(60, 5, |i, j| x(i, j) - (0..60).map(|r| x(r, j)).sum::<f64>() / 60.0);
-        let products = &centred * &inverse * centred.transpose();
+        let identity: Vec<f64> = (0..25).map(|at| f64::from(u8::from(at % 6 == 0))).collect();
+        let inverse = Lu::new(scatter, 5).unwrap().solve(&identity, 5);
+        let centred = |i: usize, c: usize| x(i, c) - (0..60).map(|r| x(r, c)).sum::<f64>() / 60.0;
+        let product = |i: usize, j: usize| -> f64 {
+            (0..25).map(|at| centred(i, at / 5) * inverse[at] * centred(j, at % 5)).sum()
+        };
         for (i, j) in [(0, 1), (0, 3), (7, 41), (58, 59)] {
-            let want = products[(i, j)] / (products[(i, i)] * products[(j, j)]).sqrt();
+            let want = product(i, j) / (product(i, i) * product(j, j)).sqrt();
             let have: f32 = projected.row(i).iter().zip(projected.row(j)).map(|(a, b)| a * b).sum();
             assert!((f64::from(have) - want).abs() < 1e-5, "{i} {j}: {have} {want}");
         }
@@ -204,18 +198,18 @@ mod tests {
     #[test]
     fn the_direction_of_least_variance_is_dropped() {
         let rows = random(300, 300);
-        let directions = principal_directions(&rows, 299);
-        let gram = directions.transpose() * &directions;
+        let directions = principal_directions(&rows, 299, &|| Ok(())).unwrap();
+        let direction = |at: usize| &directions[at * 300..][..300];
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         for (i, j) in (0..299).flat_map(|i| [(i, i), (i, (i + 1) % 299)]) {
             let want = if i == j { 1.0 } else { 0.0 };
-            assert!((gram[(i, j)] - want).abs() < 1e-4);
+            assert!((dot(direction(i), direction(j)) - want).abs() < 1e-4);
         }
-        let x = Mat::<f32>::from_fn(300, 300, |i, j| rows.row(i)[j]);
-        let along = &x * &directions;
         let total: f32 = rows.values().iter().map(|v| v * v).sum();
-        let kept: f32 = (0..299).map(|j| along.col(j).squared_norm_l2()).sum();
+        let kept: f32 = project_onto(&rows, &directions, 299).values().iter().map(|v| v * v).sum();
         // No direction has less than the one of least variance, so no column has.
-        let least = (0..300).map(|j| x.col(j).squared_norm_l2()).fold(f32::INFINITY, f32::min);
+        let column = |j: usize| (0..300).map(|i| rows.row(i)[j].powi(2)).sum::<f32>();
+        let least = (0..300).map(column).fold(f32::INFINITY, f32::min);
         assert!(total - kept <= least + 1e-4 * total, "{total} {kept} {least}");
     }
 }

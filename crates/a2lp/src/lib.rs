@@ -39,6 +39,7 @@ mod features;
 mod graph;
 mod kernels;
 mod labels;
+mod linear_algebra;
 mod model;
 mod neighbours;
 mod observer;
@@ -57,6 +58,9 @@ pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
 pub use labels::{ClassId, Classes, Labels, remove_rows};
+// For the convolutions of `a2lp-train`, which need the same products.
+#[doc(hidden)]
+pub use linear_algebra::Factor;
 pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};

@@ -110,8 +110,7 @@ fn coherence(lists: &NeighbourLists, first_target: usize, target: &PseudoLabels)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faer::Mat;
-    use faer::linalg::solvers::Solve;
+    use crate::linear_algebra::Lu;
     use rand::{RngExt, SeedableRng};
 
     /// Both parts by their definitions: a dense matrix, its closed form, and a double loop.
@@ -151,14 +150,14 @@ mod tests {
             }
         }
         let cosine = |i: usize, j: usize| x[i].iter().zip(&x[j]).map(|(a, b)| a * b).sum::<f64>();
-        let mut a = Mat::<f64>::zeros(n, n);
+        let mut a = vec![0f64; n * n];
         let (mut equal, mut all) = (0.0, 0.0);
         for i in 0..n {
             for pool in [0..sources, sources..n] {
                 let mut near: Vec<usize> = pool.filter(|&j| j != i && cosine(i, j) > 0.0).collect();
                 near.sort_by(|&p, &q| cosine(i, q).total_cmp(&cosine(i, p)));
                 for &j in near.iter().take(10) {
-                    a[(i, j)] = cosine(i, j);
+                    a[i * n + j] = cosine(i, j);
                     if i >= sources && j >= sources {
                         all += 1.0;
                         equal += f64::from(u8::from(guess(i - sources) == guess(j - sources)));
@@ -166,17 +165,20 @@ mod tests {
                 }
             }
         }
-        let a = &a + a.transpose();
-        let degree = |i: usize| (0..n).map(|j| a[(i, j)]).sum::<f64>();
-        let system = Mat::<f64>::from_fn(n, n, |i, j| {
-            f64::from(u8::from(i == j)) - 0.5 * a[(i, j)] / (degree(i) * degree(j)).sqrt()
-        });
-        let y = Mat::<f64>::from_fn(n, classes, |i, c| {
-            f64::from(u8::from(i >= sources && guess(i.max(sources) - sources) == c))
-        });
-        let f = system.partial_piv_lu().solve(&y);
+        let both = |i: usize, j: usize| a[i * n + j] + a[j * n + i];
+        let degree: Vec<f64> = (0..n).map(|i| (0..n).map(|j| both(i, j)).sum()).collect();
+        let entry = |at: usize| {
+            let (i, j) = (at / n, at % n);
+            f64::from(u8::from(i == j)) - 0.5 * both(i, j) / (degree[i] * degree[j]).sqrt()
+        };
+        let y = (0..n * classes)
+            .map(|at| (at / classes, at % classes))
+            .map(|(i, c)| f64::from(u8::from(i >= sources && guess(i.max(sources) - sources) == c)));
+        let system = Lu::new((0..n * n).map(entry).collect(), n).unwrap();
+        let f = system.solve(&y.collect::<Vec<_>>(), classes);
         let right = |row: usize| {
-            let best = (0..classes).max_by(|&p, &q| f[(row, p)].total_cmp(&f[(row, q)])).unwrap();
+            let best =
+                (0..classes).max_by(|&p, &q| f[row * classes + p].total_cmp(&f[row * classes + q])).unwrap();
             best == row % classes
         };
         let reverse = (0..sources).filter(|&row| right(row)).count() as f64 / sources as f64;

@@ -16,7 +16,7 @@ use crate::labels::ClassId;
 use crate::neighbours::{
     GraphReport, NeighbourLists, Ranked, Wanted, find_again, find_neighbours, insert_nodes,
 };
-use crate::observer::Observer;
+use crate::observer::{Observer, Stage, tell};
 use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes};
 use crate::pseudo_labels::PseudoLabels;
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,8 @@ impl View {
 
         features.normalise_rows();
         let centred = centre_domains(features.clone(), source_rows);
-        let discriminant = (parameters.views > 2).then(|| Discriminant::new(&centred));
+        let go_on = || tell(observer, Stage::Neighbours, 0, 1);
+        let discriminant = (parameters.views > 2).then(|| Discriminant::new(&centred, &go_on)).transpose()?;
         let found = search(&features, Wanted::Nearest(k))?;
         let mut views = vec![(ViewName::Raw, view(features, k, found, false, None))];
         let found = search(&centred, half_of_each(k, source_rows))?;

@@ -104,7 +104,13 @@ pub(crate) struct PairsArgs {
     pub(crate) method: Option<Method>,
     /// Train networks: source-only, em, ce, dann, mstn, can, with commas
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[cfg_attr(
+        not(feature = "networks"),
+        arg(value_parser = absent::learners),
+        doc = "\n\n[not in this build: needs the feature `networks`]"
+    )]
     pub(crate) learners: Vec<String>,
+    #[cfg(feature = "networks")]
     #[command(flatten)]
     pub(crate) how: TrainHow,
 }

@@ -1,13 +1,25 @@
 //! The command line, as the user writes it. What it means is decided in the commands.
 
+#[cfg(not(feature = "networks"))]
+mod absent;
 mod experiment;
+#[cfg(feature = "networks")]
+mod extract;
 mod label;
+#[cfg(feature = "networks")]
 mod train;
 
+#[cfg(not(feature = "networks"))]
+use absent::{ExtractArgs, PredictArgs, TrainArgs};
+#[cfg(feature = "networks")]
+pub(crate) use experiment::PairsArgs;
 pub(crate) use experiment::{
-    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, PairsArgs, SimilarityArgs,
+    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, SimilarityArgs,
 };
+#[cfg(feature = "networks")]
+pub(crate) use extract::ExtractArgs;
 pub(crate) use label::LabelArgs;
+#[cfg(feature = "networks")]
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
 
 use a2lp::{
@@ -110,6 +122,10 @@ pub(crate) struct MoreLooks {
     #[arg(long, help_heading = PICTURES, hide_short_help = true)]
     pub(crate) map: Option<MapArg>,
     /// Also draw every chart into this folder, as SVG and PNG fit for a paper
+    #[cfg_attr(
+        not(feature = "figures"),
+        doc = "\n\n[not in this build: PNG, which needs the feature `figures`; SVG is drawn]"
+    )]
     #[arg(long, value_name = "DIR", help_heading = PICTURES, hide_short_help = true, value_hint = ValueHint::DirPath)]
     pub(crate) figures: Option<PathBuf>,
 }
@@ -118,56 +134,6 @@ pub(crate) struct MoreLooks {
 pub(crate) enum MapArg {
     Pca,
     Tsne,
-}
-
-/// Turn images into features
-///
-/// Reads a folder with a folder per class (also Office-31's `images` level, category.txt, or a list of `path label`), or a
-/// folder of images without classes, and writes features, labels, class names and paths into one file that `a2lp label`
-/// reads. An extraction that was interrupted goes on where it stopped.
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  a2lp extract --images amazon/ --backbone resnet50 --weights resnet50.safetensors --out amazon.npz\n  a2lp extract --images photos/ --onnx model.onnx --out photos.npz\n  a2lp extract --images office31/ --domain amazon,webcam,dslr --backbone resnet50 --weights resnet50.safetensors --out features/"
-)]
-pub(crate) struct ExtractArgs {
-    /// The images: a folder, or a list of lines `path label`
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) images: PathBuf,
-    /// Take this domain of the dataset in --images: a folder in it, or a list in its image_list folder. Several, with
-    /// commas, go into the folder --out, one file each; classes that not all of them have are named
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) domain: Vec<String>,
-    /// The network: resnet18, resnet50 or resnet101 with torchvision's names, or efficientnet-lite0
-    #[arg(long, requires = "weights", required_unless_present = "onnx")]
-    pub(crate) backbone: Option<String>,
-    /// Its weights (.safetensors or .pth)
-    #[arg(long, value_name = "FILE", requires = "backbone", value_hint = ValueHint::FilePath)]
-    pub(crate) weights: Option<PathBuf>,
-    /// A network in ONNX with one input of images and one output of vectors, instead
-    #[arg(long, value_name = "FILE", conflicts_with = "backbone", value_hint = ValueHint::FilePath)]
-    pub(crate) onnx: Option<PathBuf>,
-    /// Where the features go: .npz, .safetensors, or .npy with the labels and paths beside it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) out: PathBuf,
-    /// What is done to an image before the network sees it: ours (shorter side 256, centre crop 224, ImageNet's mean and
-    /// deviation), simple, longs, can, tll, dsbn, mstn or lite [default: lite for efficientnet-lite0, else ours]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) transform: Option<String>,
-    /// Images at a time
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) batch: u32,
-    /// Heed the camera's note on how it was held (EXIF orientation)
-    #[arg(long)]
-    pub(crate) upright: bool,
-    /// Leave out images that cannot be read, and list them, instead of stopping at the first
-    #[arg(long)]
-    pub(crate) skip_broken: bool,
-    /// Worker threads; 0 = one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) threads: usize,
-    /// Replace an output file that exists
-    #[arg(long)]
-    pub(crate) force: bool,
 }
 
 /// Turn finished runs into a page to look at

@@ -168,6 +168,7 @@ impl Manifest {
     }
 
     /// Where the items of a domain are, and their labels if they have a file of their own.
+    #[cfg(feature = "networks")]
     pub(crate) fn paths(&self, name: &str) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
         let files = self.files(name)?;
         Ok((self.folder.join(&files.features), files.labels.as_ref().map(|labels| self.folder.join(labels))))

@@ -6,6 +6,7 @@
 mod ablations;
 mod affinity;
 mod clusters;
+#[cfg(feature = "networks")]
 mod learners;
 mod manifest;
 mod noise;
@@ -39,8 +40,9 @@ use std::path::PathBuf;
 pub(crate) fn run(command: &ExperimentCommand) -> anyhow::Result<Outcome> {
     match command {
         ExperimentCommand::Init(args) => init(args),
-        ExperimentCommand::Pairs(args) if args.learners.is_empty() => pairs::run(&args.common, args.method),
-        ExperimentCommand::Pairs(args) => learners::run(args),
+        #[cfg(feature = "networks")]
+        ExperimentCommand::Pairs(args) if !args.learners.is_empty() => learners::run(args),
+        ExperimentCommand::Pairs(args) => pairs::run(&args.common, args.method),
         ExperimentCommand::Rounds(args) => rounds::run(args),
         ExperimentCommand::Similarity(args) => ablations::similarity(args),
         ExperimentCommand::Alpha(args) => ablations::alpha(args),

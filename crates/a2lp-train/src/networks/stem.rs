@@ -3,8 +3,7 @@
 //! At these sizes burn's own spend their time elsewhere than in multiplying; a step takes a third of theirs. What stands in
 //! front of the first layer that burn differentiates needs no more of its graph than the gradient of what comes out here.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use a2lp::Factor;
 use rayon::prelude::*;
 
 /// Images that are worked on together; sums are made in this order, however many threads there are.
@@ -152,7 +151,7 @@ impl Layer {
         let places = count * out * out;
         let patches = self.patches(images, count);
         let mut maps = vec![0f32; self.maps * places];
-        product(&mut maps, (weights, self.maps, self.patch()), (&patches, self.patch(), places));
+        Factor::new(&patches, places).multiply(weights, &mut maps);
         let mut largest = Vec::with_capacity(count * self.maps * half * half);
         let mut winners = Vec::with_capacity(largest.capacity());
         for (image, map) in (0..count).flat_map(|image| (0..self.maps).map(move |map| (image, map))) {
@@ -190,26 +189,15 @@ impl Layer {
         }
         let patches = self.patches(images, count);
         let mut of_weights = vec![0f32; self.maps * self.patch()];
-        matmul(
-            MatMut::from_row_major_slice_mut(&mut of_weights, self.maps, self.patch()),
-            Accum::Replace,
-            MatRef::from_row_major_slice(&maps, self.maps, places),
-            MatRef::from_row_major_slice(&patches, self.patch(), places).transpose(),
-            1.0,
-            Par::Seq,
-        );
+        Factor::transposed(&patches, places).multiply(&maps, &mut of_weights);
         let mut of_images = Vec::new();
         // Nobody asks for the gradient of pixels.
         if self.channels > 1 {
             let mut of_patches = patches;
-            matmul(
-                MatMut::from_row_major_slice_mut(&mut of_patches, self.patch(), places),
-                Accum::Replace,
-                MatRef::from_row_major_slice(weights, self.maps, self.patch()).transpose(),
-                MatRef::from_row_major_slice(&maps, self.maps, places),
-                1.0,
-                Par::Seq,
-            );
+            let patch = self.patch();
+            let turned: Vec<f32> =
+                (0..weights.len()).map(|at| weights[at % self.maps * patch + at / self.maps]).collect();
+            Factor::new(&maps, places).multiply(&turned, &mut of_patches);
             of_images = vec![0f32; images.len()];
             for (to, from) in self.lines(count) {
                 let line = &of_patches[from..from + out];
@@ -218,17 +206,4 @@ impl Layer {
         }
         ((of_weights, of_bias), of_images)
     }
-}
-
-type Matrix<'a> = (&'a [f32], usize, usize);
-
-fn product(out: &mut [f32], (a, rows, inner): Matrix, (b, _, columns): Matrix) {
-    matmul(
-        MatMut::from_row_major_slice_mut(out, rows, columns),
-        Accum::Replace,
-        MatRef::from_row_major_slice(a, rows, inner),
-        MatRef::from_row_major_slice(b, inner, columns),
-        1.0,
-        Par::Seq,
-    );
 }

@@ -234,6 +234,32 @@ impl PackedRows {
         }
     }
 
+    /// The same, where `source` holds the columns one after the other: packed row r is its column r, of `rows`.
+    pub(crate) fn pack_columns(&mut self, source: &[f32], rows: usize) {
+        let width = self.kernel.width;
+        self.rows = rows;
+        self.columns = source.len().checked_div(rows).unwrap_or(0);
+        self.values.clear();
+        self.values.resize((self.stride() * self.columns).div_ceil(16), CacheLine([0.0; 16]));
+        if source.is_empty() {
+            return;
+        }
+        let columns = self.columns;
+        for (panel, first) in
+            floats_mut(&mut self.values).chunks_exact_mut(width * columns).zip((0..rows).step_by(width))
+        {
+            let live = width.min(rows - first);
+            for (slot, line) in panel.chunks_exact_mut(width).zip(source.chunks_exact(rows)) {
+                slot[..live].copy_from_slice(&line[first..first + live]);
+            }
+        }
+    }
+
+    /// Rows that are packed.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The panels, one after the other.
     fn panels(&self) -> impl Iterator<Item = &[f32]> {
         let count = self.stride() / self.kernel.width;

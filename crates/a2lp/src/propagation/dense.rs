@@ -1,11 +1,10 @@
 //! The closed form: a factorisation of the n × n matrix I − αS in f64. Needed for α > 1, where the matrix
-//! is indefinite; for small problems also a check on the other solver. One thread, so that results repeat.
+//! is indefinite; for small problems also a check on the other solver.
 
 use super::LabelMatrix;
 use crate::affinity::Affinity;
 use crate::error::Error;
-use faer::linalg::solvers::{Llt, PartialPivLu, Solve};
-use faer::{Mat, Side};
+use crate::linear_algebra::Lu;
 
 /// Solves for F; returns a bound on its error.
 pub(super) fn solve(
@@ -20,31 +19,23 @@ pub(super) fn solve(
     if bytes > isize::MAX as u128 || Vec::<f64>::new().try_reserve_exact(nodes * nodes).is_err() {
         return Err(Error::Memory { what: "dense solver", bytes, advice: "use --solver cg" });
     }
-    faer::set_global_parallelism(faer::Par::Seq);
-    let mut matrix = Mat::<f64>::identity(nodes, nodes);
-    affinity.for_each_normalised(|i, j, s| matrix[(i, j)] -= alpha * s);
-    let mut solution = Mat::<f64>::zeros(nodes, classes);
+    let mut matrix = vec![0f64; nodes * nodes];
+    (0..nodes).for_each(|node| matrix[node * nodes + node] = 1.0);
+    affinity.for_each_normalised(|i, j, s| matrix[i * nodes + j] -= alpha * s);
+    let mut right = vec![0f64; nodes * classes];
     for node in 0..nodes {
         if let Some((class, weight)) = labels.entry(node) {
-            solution[(node, class)] = f64::from(weight);
+            right[node * classes + class] = f64::from(weight);
         }
     }
-    if alpha < 1.0 {
-        let factor = Llt::new(matrix.as_ref(), Side::Lower).map_err(|_| Error::Singular(alpha))?;
-        factor.solve_in_place(solution.as_mut());
-    } else {
-        PartialPivLu::new(matrix.as_ref()).solve_in_place(solution.as_mut());
-    }
+    let solution = Lu::new(matrix, nodes).ok_or(Error::Singular(alpha))?.solve(&right, classes);
     let mut largest = 0f64;
-    for (node, row) in f.chunks_exact_mut(classes.max(1)).enumerate() {
-        for (class, value) in row.iter_mut().enumerate() {
-            let exact = solution[(node, class)];
-            if !exact.is_finite() {
-                return Err(Error::Singular(alpha));
-            }
-            largest = largest.max(exact.abs());
-            *value = exact as f32;
+    for (value, exact) in f.iter_mut().zip(solution) {
+        if !exact.is_finite() {
+            return Err(Error::Singular(alpha));
         }
+        largest = largest.max(exact.abs());
+        *value = exact as f32;
     }
     Ok((largest * f64::EPSILON * (nodes as f64).sqrt() / (1.0 - alpha).abs()) as f32)
 }
