@@ -1,72 +1,95 @@
-# Everything a newcomer needs: `cargo run --release -- demo` and `make test`.
+# Everything a newcomer needs: `cargo run --release -- demo` and `make test`. `make help` lists the rest.
 #
-# All steps use the release profile and one target folder, so dependencies are compiled once.
+# All steps use one profile (`ci` in Cargo.toml) and one target folder, so dependencies are compiled once.
 
 CARGO ?= cargo
-DATA_NOTES := target/tmp/data-tests
-BROWSER_NOTES := target/tmp/browser-tests
 PYTHON ?= python3
+PROFILE := --profile ci
 PYTHON_DIR := target/python
+VENV := $(PYTHON_DIR)/venv
+NOTES := target/tmp
+# What the light build has: compiles in a minute or two, whatever the rest of the workspace needs.
+LIGHT := -p a2lp -p a2lp-data -p a2lp-report -p a2lp-cli
 
-.PHONY: test lint unit reliability browser python python-env demo-picture clean
+.PHONY: help test quick lint format doc unit light features portable browser python python-env python-lint python-tests \
+	wheel sdist package publish deny workflows reliability demo-picture build-times clean
 
-test: lint browser python-env unit python
-	@cat target/tmp/reliability-quick
-	@ran=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^ran-'); \
-	skipped=$$(ls $(DATA_NOTES) 2>/dev/null | grep -c '^skipped-'); \
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: lint browser python-env unit light python ## Everything: lints, documentation, all tests, the Python package
+	@cat $(NOTES)/reliability-quick
+	@ran=$$(ls $(NOTES)/data-tests 2>/dev/null | grep -c '^ran-'); \
+	skipped=$$(ls $(NOTES)/data-tests 2>/dev/null | grep -c '^skipped-'); \
 	echo "data-backed tests: $$ran ran, $$skipped skipped for want of data (A2LP_TEST_DATA or ../shared)"
-	@if [ -e $(BROWSER_NOTES)/skipped ]; then \
+	@if [ -e $(NOTES)/browser-tests/skipped ]; then \
 		echo "BROWSER TESTS SKIPPED: no Chromium on this machine; install one, or name it in A2LP_CHROMIUM"; \
 	else echo "browser tests: ran"; fi
 	@if [ -e $(PYTHON_DIR)/summary ]; then cat $(PYTHON_DIR)/summary; else \
 		echo "PYTHON TESTS SKIPPED: no $(PYTHON) with the module venv on this machine"; fi
 
-# The tests of the report look for a Chromium. One is installed only on Debian, as root, and when there is none.
+quick: format ## The inner loop: format, clippy and unit tests of the light build; under a minute when warm
+	$(CARGO) clippy $(PROFILE) $(LIGHT) --quiet -- -D warnings
+	$(CARGO) test $(PROFILE) $(LIGHT) --lib --quiet
+
+lint: format doc ## Formatting, clippy with warnings denied, documentation without warnings
+	$(CARGO) clippy $(PROFILE) --workspace --all-targets --quiet -- -D warnings
+
+format:
+	$(CARGO) fmt --all --check
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(PROFILE) --workspace --no-deps --quiet
+
+unit: ## All tests in Rust
+	@rm -rf $(NOTES)/data-tests $(NOTES)/browser-tests
+	$(CARGO) test $(PROFILE) --workspace --quiet
+	@# Built with the tests; `cargo run` would build them anew for want of the workspace's features.
+	target/ci/examples/label >/dev/null
+	target/ci/examples/observe >/dev/null
+
+light: ## The build without features: what is absent says how to get it
+	$(CARGO) clippy $(PROFILE) -p a2lp-cli --quiet -- -D warnings
+	$(CARGO) test $(PROFILE) -p a2lp-cli --lib --test lean --quiet
+
+features: ## Every feature compiles alone
+	for feature in networks tables figures full; do \
+		$(CARGO) check $(PROFILE) -p a2lp-cli --features $$feature --quiet || exit 1; done
+
+portable: ## All tests of the method without the CPU's vector instructions
+	A2LP_CPU=portable $(CARGO) test $(PROFILE) -p a2lp --quiet
+
+# The tests of the report look for a Chromium.
 browser:
 	@found="$$A2LP_CHROMIUM"; for name in chromium chromium-browser google-chrome google-chrome-stable; do \
 		found="$$found$$(command -v $$name)"; done; \
-	if [ -z "$$found" ] && [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then \
-		echo "installing Chromium for the tests of the report"; \
+	if [ -z "$$found" ] && [ -z "$$A2LP_NO_INSTALL" ] && [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then \
+		echo "No Chromium is on this machine. The tests of the report and of the review page drive one, so apt-get"; \
+		echo "installs the package chromium now. To refuse, run: A2LP_NO_INSTALL=1 make test"; \
 		(apt-get update && apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
-			|| echo "that did not work; those tests will be skipped"; \
+			|| echo "That did not work; the browser tests will be skipped."; \
 	fi
 
-lint:
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --quiet
-
-unit:
-	@rm -rf $(DATA_NOTES) $(BROWSER_NOTES)
-	$(CARGO) test --release --workspace --quiet
-	@# Built with the tests; `cargo run` would build them anew for want of the workspace's features.
-	target/release/examples/label >/dev/null
-	target/release/examples/observe >/dev/null
-
-# What must not break, in about three quarters of an hour; docs/reliability.md has what came of it. `reliability/run r3` tries one promise, and
-# the tests a few cases of each.
-reliability:
-	@reliability/run
-
-# The Python package, as a wheel, in virtual environments of our own: one with what the tests need, one with nothing.
-python: python-env
+python: python-env ## Lints and tests of the Python package, as a wheel in virtual environments under target/
 	@rm -f $(PYTHON_DIR)/summary
-	@if [ -e $(PYTHON_DIR)/venv/bin/pip ]; then $(MAKE) --no-print-directory python-tests; fi
+	@if [ -e $(VENV)/bin/pip ]; then $(MAKE) --no-print-directory python-lint python-tests; fi
 
-# What the tests of the package need, and the weights for a test of `extract`.
+# What the lints and tests of the package need, and the weights for a test of `extract`.
 python-env:
 	@mkdir -p $(PYTHON_DIR)
 	@if $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null; then \
-		[ -e $(PYTHON_DIR)/venv/bin/pip ] || $(PYTHON) -m venv $(PYTHON_DIR)/venv; \
-		$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt; \
+		[ -e $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV); \
+		$(VENV)/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt; \
 	fi
 
-.PHONY: python-tests
-python-tests:
-	@rm -rf $(PYTHON_DIR)/wheels $(PYTHON_DIR)/clean
-	cd python && ../$(PYTHON_DIR)/venv/bin/maturin build --release --quiet --compression-level 9 --out ../$(PYTHON_DIR)/wheels
-	$(PYTHON_DIR)/venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYTHON_DIR)/wheels/*.whl
-	cd python && ../$(PYTHON_DIR)/venv/bin/pytest -p no:cacheprovider
+python-lint:
+	cd python && ../$(VENV)/bin/ruff check . && ../$(VENV)/bin/mypy
+
+python-tests: WHEEL_PROFILE := ci
+python-tests: wheel
+	@rm -rf $(PYTHON_DIR)/clean
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(PYTHON_DIR)/wheels/*.whl
+	cd python && ../$(VENV)/bin/pytest -p no:cacheprovider
 	$(PYTHON) -m venv $(PYTHON_DIR)/clean
 	$(PYTHON_DIR)/clean/bin/pip install --quiet --disable-pip-version-check $(PYTHON_DIR)/wheels/*.whl
 	@$(PYTHON_DIR)/clean/bin/a2lp --version >/dev/null
@@ -76,10 +99,37 @@ python-tests:
 	@size=$$(wc -c <$$(echo $(PYTHON_DIR)/wheels/*.whl)); \
 	echo "; the wheel has $$((size / 1000000)).$$((size % 1000000 / 100000)) MB" >>$(PYTHON_DIR)/summary
 
-# The picture in the README, drawn by the demo.
-demo-picture:
+WHEEL_PROFILE := release
+wheel: python-env ## The Python wheel, in target/python/wheels
+	@rm -rf $(PYTHON_DIR)/wheels
+	cd python && ../$(VENV)/bin/maturin build --profile $(WHEEL_PROFILE) --quiet --compression-level 9 --out ../$(PYTHON_DIR)/wheels
+
+sdist: python-env ## The source distribution of the Python package, in target/python/sdist
+	@rm -rf $(PYTHON_DIR)/sdist
+	cd python && ../$(VENV)/bin/maturin sdist --out ../$(PYTHON_DIR)/sdist
+
+package: ## The crates, as they would be published, in target/package
+	$(CARGO) package --workspace --exclude a2lp-python --exclude a2lp-reliability --allow-dirty --no-verify --quiet
+
+publish: ## Sends the crates to the registry, in order (needs its token)
+	$(CARGO) publish --workspace --exclude a2lp-python --exclude a2lp-reliability
+
+deny: ## Licences, advisories and duplicates of dependencies (needs cargo-deny)
+	$(CARGO) deny check
+
+workflows: python-env ## The files under .github are sound, and run nothing that this file does not have
+	$(VENV)/bin/python .github/check.py $(VENV)/bin/actionlint
+
+# Results: docs/reliability.md. `reliability/run r3` tries one promise, and the tests a few cases of each.
+reliability: ## What must not break, tried in full; about three quarters of an hour
+	@reliability/run
+
+build-times: ## Measures what docs/building.md says of this machine; about half an hour
+	benches/build.sh
+
+demo-picture: ## The picture in the README, drawn by the demo
 	$(CARGO) run --release -- demo --out target/demo --force
 	cp target/demo/demo.svg docs/demo.svg
 
-clean:
+clean: ## Removes everything that was built
 	$(CARGO) clean

@@ -66,6 +66,10 @@ class _WithoutSklearn:
             setattr(self, name, value)
         return self
 
+    def predict(self, X) -> np.ndarray:
+        """Labels of rows; the estimator has it."""
+        raise NotImplementedError
+
     def score(self, X, y, sample_weight=None):
         """Share of rows predicted correctly."""
         return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
@@ -330,7 +334,7 @@ class A2LP(_WithoutSklearn):
                 raise ValueError(
                     f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
                     "as input."
-                )
+                ) from None
             return X
         if hasattr(X, "detach"):
             X = X.detach().cpu().numpy()
@@ -379,13 +383,14 @@ class A2LP(_WithoutSklearn):
         """
         if map not in ("pca", "tsne"):
             raise ValueError(f"map = {map!r}: 'pca' or 'tsne'")
-        if getattr(self, "_fitted", None) is None:
+        fitted = getattr(self, "_fitted", None)
+        if fitted is None:
             reason = "there were no unlabelled rows" if hasattr(self, "_model") else "it is not fitted"
             if hasattr(self, "_model") and len(self._targets):
                 reason = "a model that was pickled keeps what it needs to predict, not the run; fit again"
             raise ValueError(f"no run to report on: {reason}")
         texts = [None if part is None else [str(v) for v in np.asarray(part).tolist()] for part in (ids, y_true)]
-        self._fitted.report(path, title, force, map == "tsne", *texts)
+        fitted.report(path, title, force, map == "tsne", *texts)
 
     # Pickled by the class that users import, and without what only a report needs.
 
@@ -400,7 +405,10 @@ class A2LP(_WithoutSklearn):
         self.__dict__.update(state)
         if parts is not None:
             self._fitted = None
-            self._model = _native.Predictor.from_parts(*parts, self._settings())
+            base, anchors, first_target, probabilities, candidates = parts
+            self._model = _native.Predictor.from_parts(
+                base, anchors, first_target, probabilities, candidates, self._settings()
+            )
 
 
-A2LP.__signature__ = _signature(A2LP)
+setattr(A2LP, "__signature__", _signature(A2LP))  # noqa: B010, a name that type checkers do not know

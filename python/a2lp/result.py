@@ -37,6 +37,8 @@ class LabelResult:
 
     def report(self, path, **options) -> None:
         """Write the run as one HTML page; see :meth:`A2LP.report`."""
+        if self.model is None:
+            raise ValueError("no run to report on: this result was not made by a2lp.label")
         self.model.report(path, ids=self.ids, **options)
 
     def __len__(self) -> int:

@@ -102,9 +102,9 @@ def test_bad_input_is_named_with_its_place(stacked):
     with pytest.raises(ValueError, match="NaN: row 17, column 3"):
         A2LP().fit(broken, y)
     broken[17, 3] = np.inf
-    with pytest.raises(ValueError, match="inf.*row 17, column 3"):
+    with pytest.raises(ValueError, match=r"inf.*row 17, column 3"):
         A2LP().fit(broken, y)
-    with pytest.raises(TypeError, match="(?i)sparse"):
+    with pytest.raises(TypeError, match=r"(?i)sparse"):
         A2LP().fit(scipy.sparse.csr_matrix(X), y)
     with pytest.raises(TypeError, match="toarray"):
         a2lp.label(scipy.sparse.csr_matrix(X), y, X)
@@ -186,7 +186,7 @@ def test_points_that_come_later_are_labelled_by_their_neighbours(domains):
 
 
 def test_pseudo_labeller_filters_as_training_goes_on(domains):
-    source, ys, target, yt = domains
+    source, ys, target, _yt = domains
     labeller = a2lp.PseudoLabeller(threshold=0.95, min_per_class=3)
     early, late = labeller(source, ys, target, training=0.0), labeller(source, ys, target, training=1.0)
     np.testing.assert_array_equal(early.labels, late.labels)

@@ -1,111 +1,94 @@
-//! A worked example, computed independently: nine points, three classes, k = 2, α = 0.5.
+//! A worked example: nine points, three classes, k = 2, α = 0.5. `crates/a2lp-data/tests/two_domains/make.py` computes it
+//! independently, in NumPy, and writes `worked_example.json`.
 
 use a2lp::{Domains, FeatureMatrix, FinishedRound, Labels, Observer, Parameters, Solver, label};
+use serde_json::Value;
 use std::sync::Mutex;
 
-fn toy() -> Domains {
-    let source = FeatureMatrix::from_rows(&[[2.0, 0.0, 0.0], [0.0, 1.0, 0.2], [0.1, 0.0, 3.0]]).unwrap();
-    let target = FeatureMatrix::from_rows(&[
-        [1.0, 0.6, 0.0],
-        [0.9, 0.2, 0.1],
-        [0.3, 1.0, 0.1],
-        [0.2, 0.8, 0.6],
-        [0.0, 0.5, 1.0],
-        [0.1, 0.2, 0.8],
-    ])
-    .unwrap();
-    Domains::new(source, Labels::new(&["0", "1", "2"]), target).unwrap()
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
-/// Keeps what each round showed.
-#[derive(Default)]
-struct Witness(Mutex<Vec<Seen>>);
+fn matrix(value: &Value) -> FeatureMatrix {
+    let rows: Vec<Vec<f32>> = value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| numbers(row).into_iter().map(|number| number as f32).collect())
+        .collect();
+    FeatureMatrix::from_rows(&rows).unwrap()
+}
 
-struct Seen {
+/// What the observer saw of a round.
+struct RoundView {
     edges: Vec<(usize, usize, f32)>,
     degrees: Vec<f64>,
-    f: Vec<Vec<f32>>,
-    w: Vec<f32>,
+    f: Vec<f32>,
+    confidence: Vec<f32>,
 }
 
-impl Observer for Witness {
+#[derive(Default)]
+struct Recorder(Mutex<Vec<RoundView>>);
+
+impl Observer for Recorder {
     fn round(&self, finished: &FinishedRound<'_>) {
+        let nodes = finished.affinity.nodes();
         let mut row = Vec::new();
         let mut edges = Vec::new();
-        for i in 0..finished.affinity.nodes() {
+        for i in 0..nodes {
             finished.affinity.row(i, &mut row);
-            edges.extend(row.iter().filter(|e| e.0 as usize > i).map(|e| (i, e.0 as usize, e.1)));
+            row.sort_by_key(|edge| edge.0);
+            edges.extend(row.iter().filter(|edge| (edge.0 as usize) < i).map(|e| (i, e.0 as usize, e.1)));
         }
-        self.0.lock().unwrap().push(Seen {
+        self.0.lock().unwrap().push(RoundView {
             edges,
-            degrees: (0..finished.affinity.nodes()).map(|i| finished.affinity.degree(i)).collect(),
-            f: (3..9).map(|i| finished.soft_labels.row(i).to_vec()).collect(),
-            w: finished.pseudo_labels.confidence().to_vec(),
+            degrees: (0..nodes).map(|i| finished.affinity.degree(i)).collect(),
+            f: (3..9).flat_map(|i| finished.soft_labels.row(i).to_vec()).collect(),
+            confidence: finished.pseudo_labels.confidence().to_vec(),
         });
     }
 }
 
-fn close(got: f32, want: f32) {
-    assert!((got - want).abs() <= 1e-5, "{got} is not {want}");
+fn all_close(have: impl IntoIterator<Item = f64>, want: &[f64]) {
+    let have: Vec<f64> = have.into_iter().collect();
+    assert_eq!(have.len(), want.len());
+    for (have, want) in have.iter().zip(want) {
+        assert!((have - want).abs() <= 1e-5, "{have} is not {want}");
+    }
 }
 
 #[test]
 fn graph_scores_weights_and_anchors_of_the_worked_example() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/worked_example.json");
+    let want: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     for solver in [Solver::Cg, Solver::Dense] {
-        let witness = Witness::default();
+        let (source, target) = (matrix(&want["source"]), matrix(&want["target"]));
+        let domains = Domains::new(source, Labels::new(&["0", "1", "2"]), target).unwrap();
+        let recorder = Recorder::default();
         let parameters = Parameters::new().neighbours(2).rounds(2).solver(solver).check().unwrap();
-        let labelling = label(toy(), &parameters, &witness).unwrap();
-        let seen = witness.0.into_inner().unwrap();
-
-        let edges = [
-            (0, 3, 1.714986),
-            (0, 4, 1.94099),
-            (1, 5, 1.907292),
-            (1, 6, 1.769231),
-            (2, 7, 1.787861),
-            (2, 8, 1.933126),
-            (3, 4, 1.886303),
-            (5, 6, 0.860151),
-            (6, 7, 0.877058),
-            (7, 8, 1.938175),
-        ];
-        assert_eq!(seen[0].edges.len(), edges.len());
-        for (got, want) in seen[0].edges.iter().zip(edges) {
-            assert_eq!((got.0, got.1), (want.0, want.1));
-            close(got.2, want.2);
+        let labelling = label(domains, &parameters, &recorder).unwrap();
+        let seen = recorder.0.into_inner().unwrap();
+        assert_eq!(seen.len(), 2);
+        for (round, want) in want["rounds"].as_array().unwrap().iter().enumerate() {
+            let edges: Vec<Vec<f64>> = want["edges"].as_array().unwrap().iter().map(numbers).collect();
+            let have = &seen[round];
+            assert_eq!(have.edges.len(), edges.len());
+            for (have, want) in have.edges.iter().zip(&edges) {
+                all_close([have.0 as f64, have.1 as f64, f64::from(have.2)], want);
+            }
+            all_close(have.degrees.iter().copied(), &numbers(&want["degrees"]));
+            let f: Vec<f64> = want["f"].as_array().unwrap().iter().flat_map(numbers).collect();
+            all_close(have.f.iter().map(|&value| f64::from(value)), &f);
+            all_close(have.confidence.iter().map(|&w| f64::from(w)), &numbers(&want["confidence"]));
+            let labels = labelling.labels_by_round[round].iter().map(|label| f64::from(label.unwrap()));
+            all_close(labels, &numbers(&want["labels"]));
         }
-        let degrees =
-            [3.655976, 3.676523, 3.720987, 3.601289, 3.827293, 2.767443, 3.50644, 4.603094, 3.871301];
-        seen[0].degrees.iter().zip(degrees).for_each(|(got, want)| close(*got as f32, want));
-
-        let f = [
-            [0.386903, 0.0, 0.0],
-            [0.408987, 0.0, 0.0],
-            [0.0, 0.412128, 0.009807],
-            [0.0, 0.360471, 0.042178],
-            [0.0, 0.045396, 0.343930],
-            [0.0, 0.013815, 0.376991],
-        ];
-        seen[0].f.iter().flatten().zip(f.iter().flatten()).for_each(|(got, want)| close(*got, *want));
-        let w = [1.0, 1.0, 0.899509, 0.694707, 0.672223, 0.860852];
-        seen[0].w.iter().zip(w).for_each(|(got, want)| close(*got, want));
-        assert_eq!(labelling.labels_by_round[0], [0, 0, 1, 1, 2, 2].map(Some));
-
-        let anchors =
-            [[0.927267, 0.370383, 0.054699], [0.255806, 0.911727, 0.321430], [0.068119, 0.333843, 0.940164]];
-        assert_eq!(labelling.anchors.len(), 3);
+        // The last round makes no anchors any more.
+        let anchors = want["rounds"][0]["anchors"].as_array().unwrap();
+        assert_eq!(labelling.anchors.len(), anchors.len());
         for (class, (anchor, want)) in labelling.anchors.iter().zip(anchors).enumerate() {
             assert_eq!((anchor.class, anchor.round, anchor.items), (class as u32, 1, 2));
-            anchor.vector.iter().zip(want).for_each(|(got, want)| close(*got, want));
-        }
-
-        let second = [0.462683, 0.702019, 0.692643, 0.478449, 0.454074, 0.597429];
-        assert_eq!(labelling.rounds[1].nodes, 12);
-        for (item, want) in second.into_iter().enumerate() {
-            for (class, &got) in seen[1].f[item].iter().enumerate() {
-                close(got, if class == item / 2 { want } else { 0.0 });
-            }
-            close(seen[1].w[item], 1.0);
+            all_close(anchor.vector.iter().map(|&value| f64::from(value)), &numbers(want));
         }
     }
 }

@@ -106,7 +106,7 @@ pub(crate) struct PairsArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     #[cfg_attr(
         not(feature = "networks"),
-        arg(value_parser = absent::learners),
+        arg(value_parser = absent::learners, num_args = 1.., allow_hyphen_values = true),
         doc = "\n\n[not in this build: needs the feature `networks`]"
     )]
     pub(crate) learners: Vec<String>,

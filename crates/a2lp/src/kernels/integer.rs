@@ -2,6 +2,8 @@
 //!
 //! Whole numbers add up the same in any order, so every instruction set gives the same scores here too.
 
+#[cfg(target_arch = "x86_64")]
+use super::cpu::Instructions;
 use super::{CacheLine, Loops, ScoreTile, floats_mut, grow, vectorised};
 use crate::features::FeatureMatrix;
 use crate::parameters::Similarity;
@@ -128,10 +130,10 @@ pub(super) fn available() -> Vec<IntegerKernel> {
     let mut kernels = vec![PORTABLE];
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx2") {
+        if Instructions::Avx2.allowed() {
             kernels.push(IntegerKernel { height: 3, width: 16, run: super::x86::bytes_avx2::<STRETCH> });
         }
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni") {
+        if Instructions::Avx512.allowed() && is_x86_feature_detected!("avx512vnni") {
             kernels.push(IntegerKernel { height: 12, width: 32, run: super::x86::bytes_vnni::<STRETCH> });
         }
     }

@@ -11,6 +11,7 @@
 //! loop give the same bits. That is what makes graphs equal whatever kernel, block size or thread count
 //! found them.
 
+mod cpu;
 mod integer;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,8 @@ mod vectorised;
 #[allow(unsafe_code)]
 mod x86;
 
+#[cfg(target_arch = "x86_64")]
+use cpu::Instructions;
 pub(crate) use integer::{PackedBytes, QuantisedRows};
 pub(crate) use vectorised::{Loops, vectorised};
 
@@ -64,8 +67,8 @@ impl Chain {
         let mut run = |rows: &[&[f32]]| {
             let group: [&[f32]; ABREAST] = std::array::from_fn(|i| rows[i.min(rows.len() - 1)]);
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("fma") {
-                // SAFETY: the feature was just found on this CPU.
+            if Instructions::Avx2.allowed() {
+                // SAFETY: AVX2 is allowed only where it and FMA were found on this CPU.
                 #[allow(unsafe_code)]
                 let scores = unsafe { x86::abreast(self, a, group) };
                 return out.extend_from_slice(&scores[..rows.len()]);
@@ -156,10 +159,10 @@ fn available() -> Vec<Kernel> {
     let mut kernels = vec![PORTABLE];
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        if Instructions::Avx2.allowed() {
             kernels.push(AVX2);
         }
-        if is_x86_feature_detected!("avx512f") {
+        if Instructions::Avx512.allowed() {
             kernels.push(AVX512);
         }
     }

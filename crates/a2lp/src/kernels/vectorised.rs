@@ -1,5 +1,8 @@
 //! Plain loops, compiled for the CPU at hand. Nothing is fused or reordered: every instruction set gives the same bits.
 
+#[cfg(target_arch = "x86_64")]
+use super::cpu::Instructions;
+
 /// Loops over neighbouring numbers. `run` must be `#[inline(always)]`, or it is compiled for the oldest CPU after all.
 pub(crate) trait Loops {
     /// What comes out of them.
@@ -16,10 +19,10 @@ pub(crate) fn vectorised<L: Loops>(loops: L) -> L::Output {
         // SAFETY: the features are found on this CPU before the function that needs them is called.
         #[allow(unsafe_code)]
         unsafe {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            if Instructions::Avx512.allowed() {
                 return avx512(loops);
             }
-            if is_x86_feature_detected!("avx2") {
+            if Instructions::Avx2.allowed() {
                 return avx2(loops);
             }
         }
