@@ -1,6 +1,6 @@
 //! One file in, RGB pixels out.
 
-use super::transform::{Filter, resize};
+use super::resize::{Filter, resize};
 use crate::error::{DataError, Problem};
 use crate::guard::guarded;
 use crate::pictures::Picture;

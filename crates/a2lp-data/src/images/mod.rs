@@ -6,8 +6,10 @@
 
 mod dataset;
 mod decode;
+mod resize;
 mod transform;
 
 pub use dataset::{ImageItem, ImageSet, compare_classes};
 pub use decode::{decode, thumbnail};
-pub use transform::{Filter, Transform, resize};
+pub use resize::{Filter, resize};
+pub use transform::Transform;

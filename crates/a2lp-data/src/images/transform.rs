@@ -1,21 +1,10 @@
 //! From a picture to what a network takes: resize, crop, flip, normalise. Named after who uses it (the table of the
 //! image pipeline); the random ones draw from the seed they are given.
 
+use super::resize::{Filter, resize};
 use crate::pictures::Picture;
-use fast_image_resize::images::{TypedImage, TypedImageRef};
-use fast_image_resize::pixels::{U8, U8x3};
-use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-/// How pixels are averaged; both are widened when shrinking, as Pillow does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
-    /// A triangle.
-    Bilinear,
-    /// Catmull and Rom's cubic, a = −½.
-    Bicubic,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
@@ -268,45 +257,6 @@ fn mirror(picture: &Picture) -> Picture {
     let rows = picture.pixels.chunks_exact(3 * picture.width);
     let pixels = rows.flat_map(|row| row.chunks_exact(3).rev().flatten().copied()).collect();
     Picture { pixels, ..*picture }
-}
-
-/// A picture at another size, as Pillow would make it: averaged over all pixels that one new pixel covers, first along the
-/// rows, then down the columns, with whole numbers in between.
-pub fn resize(picture: &Picture, width: usize, height: usize, filter: Filter) -> Picture {
-    let (width, height) = (width.max(1), height.max(1));
-    // In one go the other axis would come first, and what a cubic overshoots would be cut off elsewhere.
-    let across = resize_once(picture, width, picture.height, filter);
-    resize_once(&across, width, height, filter)
-}
-
-fn resize_once(picture: &Picture, width: usize, height: usize, filter: Filter) -> Picture {
-    if (picture.width, picture.height) == (width, height) {
-        return picture.clone();
-    }
-    let filter = match filter {
-        Filter::Bilinear => FilterType::Bilinear,
-        Filter::Bicubic => FilterType::CatmullRom,
-    };
-    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(filter)).use_alpha(false);
-    let mut out = Picture {
-        width,
-        height,
-        channels: picture.channels,
-        pixels: vec![0; width * height * picture.channels],
-    };
-    let resized = match picture.channels {
-        3 => resize_pixels::<U8x3>(picture, &mut out, &options),
-        _ => resize_pixels::<U8>(picture, &mut out, &options),
-    };
-    debug_assert!(resized.is_some(), "sizes of pictures and their pixels agree");
-    out
-}
-
-/// By type, so that only the code for these is part of the program.
-fn resize_pixels<P: PixelTrait>(from: &Picture, to: &mut Picture, options: &ResizeOptions) -> Option<()> {
-    let from = TypedImageRef::<P>::from_buffer(from.width as u32, from.height as u32, &from.pixels).ok()?;
-    let mut to = TypedImage::<P>::from_buffer(to.width as u32, to.height as u32, &mut to.pixels).ok()?;
-    Resizer::new().resize_typed(&from, &mut to, options).ok()
 }
 
 #[cfg(test)]
