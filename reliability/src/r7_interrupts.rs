@@ -27,12 +27,12 @@ pub(crate) fn check(effort: Effort) -> Tally {
     let each = effort.of(1, 10);
     Clusters::new(3000, 3000, 256, 12, 9).write(folder);
     domains(&folder.join("set"));
-    pictures(&folder.join("pictures"), effort.of(120, 400));
+    pictures(&folder.join("pictures"), effort.of(24, 400));
     let set_up = command(folder, "experiment init set").output();
     assert!(set_up.is_ok_and(|output| output.status.success()), "no manifest");
     let mut latencies = Vec::new();
     let mut draws = Draws(77);
-    for job in jobs() {
+    for job in jobs(effort) {
         if let Some(why) = job_is_impossible(&job) {
             tally.note(format!("{} not tried: {why}", job.name));
             continue;
@@ -69,7 +69,7 @@ pub(crate) fn check(effort: Effort) -> Tally {
     tally
 }
 
-fn jobs() -> Vec<Job> {
+fn jobs(effort: Effort) -> Vec<Job> {
     let words = |words: &'static str| -> Box<dyn Fn(&Path) -> Command> {
         Box::new(move |folder| command(folder, words))
     };
@@ -102,9 +102,14 @@ fn jobs() -> Vec<Job> {
         },
         Job {
             name: "train",
-            start: words(
-                "train --source set/a.npz --target set/b.npz --learner mstn --pseudo-labels a2lp --train-rounds 4 --steps 60 --threads 1 --out run",
-            ),
+            start: Box::new(move |folder| {
+                let options =
+                    "train --source set/a.npz --target set/b.npz --learner mstn --pseudo-labels a2lp";
+                let mut command = command(folder, options);
+                let steps = effort.of("10", "60");
+                command.args(["--train-rounds", "4", "--threads", "1", "--out", "run", "--steps", steps]);
+                command
+            }),
             outputs: &["run/labels.csv", "run/model.safetensors"],
             leftovers: &["run"],
         },

@@ -533,7 +533,7 @@ fn features_go_from_any_format_to_any() {
     assert_eq!(stdout(&out), "40 rows of 3 features, labels, ids in both.npz\n", "{}", stderr(&out));
     for (args, part) in [
         ("convert c.npz tgt.csv --out no.npz", "tgt.csv: it has no labels, but another file of the set has"),
-        ("convert c.npz --out no.xlsx", "written as .npz"),
+        ("convert c.npz --out no.xlsx", "features are written as .npy, .npz"),
         ("convert c.npz --out c.csv", "exists already"),
         ("convert c.npz --labels truth.txt --out yes.npz", ""),
         ("convert gone.npz --out no.npz", "error: gone.npz: No such file or directory (os error 2)\n"),

@@ -115,10 +115,9 @@ fn source_centres_agree_with_the_reference_and_its_average() {
 #[test]
 fn the_other_variants_agree_with_the_reference() {
     let Some(shared) = shared_data::find("office_caltech10-variants") else { return };
+    // The dense solver meets every variant in `two_domains`.
     for name in ["uniform_weights", "k_includes_self", "raw_anchors"] {
-        for solver in [Solver::Cg, Solver::Dense] {
-            compare(&shared, name, solver);
-        }
+        compare(&shared, name, Solver::Cg);
     }
 }
 
