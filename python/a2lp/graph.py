@@ -31,7 +31,7 @@ def neighbor_graph(
     n_neighbors : int
         Neighbours of each row; the row itself does not count.
     metric : 'cosine', 'gaussian' or 'dot3'
-        The similarity. Gaussian is exp(-d²/gauss_sigma2), dot3 the product cubed; negative ones count as 0.
+        The similarity. Gaussian is exp(-d²/(2·gauss_sigma2)), dot3 the product cubed; negative ones count as 0.
     graph_method : 'auto', 'exact', 'screened', 'pruned' or 'nndescent'
         The last three may miss neighbours; a warning says so when they miss many.
     symmetric : bool
@@ -94,13 +94,7 @@ def read_graph(graph, rows: int, metric: str, gauss_sigma2: float, values: str):
     else:
         raise TypeError("graph must be a SciPy sparse matrix or a pair (indices, values)")
     if is_distance:
-        if metric == "cosine":
-            entries = 1.0 - entries
-        elif metric == "gaussian":
-            entries = np.exp(-(entries**2) / gauss_sigma2)
-        else:
-            raise ValueError(f"metric = {metric!r}: distances cannot be turned into it; pass similarities")
-        entries = np.maximum(entries, 0.0)
+        entries = _native.weights_of_distances(entries, {"metric": metric, "gauss_sigma2": gauss_sigma2})
     return (
         np.ascontiguousarray(starts, dtype=np.int64),
         np.ascontiguousarray(indices, dtype=np.int64),

@@ -9,13 +9,13 @@ mod watched;
 
 use a2lp::evaluation::{RoundScore, TargetTruth};
 use a2lp::{
-    CheckedParameters, Classes, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Labels, Model,
-    ModelParts, NeighbourGraph, Observer, PseudoLabels, Stage,
+    CheckedParameters, Classes, Domains, Error, FeatureMatrix, Labelling, Labels, Model, ModelParts,
+    NeighbourGraph, PseudoLabels, SourceNodes, Stage,
 };
 use a2lp_data::Picture;
 use a2lp_data::images::{Filter, resize};
 use a2lp_report::record::{Consensus, Evaluation, Memory, Summary, Timings};
-use a2lp_report::{Chapter, Run, RunRecord, Trace, Watcher};
+use a2lp_report::{Chapter, Layout, Run, RunRecord, Trace, Watcher};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
     PyUntypedArrayMethods,
@@ -24,8 +24,8 @@ use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt, PyMemoryError, Py
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime};
 use watched::watched;
 
@@ -33,7 +33,9 @@ use watched::watched;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{_resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph};
+    use super::{
+        _resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph, weights_of_distances,
+    };
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
@@ -131,22 +133,6 @@ fn check_settings(settings: &Bound<'_, PyDict>) -> PyResult<()> {
     settings::read(settings)?.check().map_err(exception).map(drop)
 }
 
-/// Passes rounds on to the watcher, and progress to whoever asked for it.
-struct Both<'a> {
-    watcher: &'a Watcher<'static>,
-    relay: &'a dyn Observer,
-}
-
-impl Observer for Both<'_> {
-    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
-        self.relay.progress(stage, done, total)
-    }
-
-    fn round(&self, round: &FinishedRound<'_>) {
-        self.watcher.round(round);
-    }
-}
-
 /// Labels the rows of `x`, which may come in several arrays, after the first `labels.len()` in `order`.
 #[pyfunction]
 #[pyo3(signature = (x, order, labels, classes, settings, graph=None, callback=None))]
@@ -171,15 +157,21 @@ fn fit(
         let features = gather(&parts, columns, order)?;
         let labels = Labels::from_ids(Classes::new(classes)?, ids.to_vec())?;
         let domains = Domains::stacked(features, ids.len(), labels)?;
-        let watcher = Watcher::new(&domains, &parameters, None)?;
+        let watcher = Watcher::new(&domains, &parameters, None);
+        // A report lays its map out when it is asked for, from the rows that the model keeps. Class centres take the place of
+        // source rows there, so they are laid out while the rows are at hand.
+        let layout = OnceLock::new();
+        if parameters.source_nodes() == SourceNodes::Centres {
+            layout.set(Layout::new(domains.features(), &parameters)?).ok();
+        }
         let graph = graph.map(|graph| reorder(graph, order));
-        let observer = Both { watcher: &watcher, relay };
-        let (labelling, model) = a2lp::fit(domains, graph, &parameters, &observer)?;
-        Ok((labelling, model, watcher))
+        let (labelling, model) = a2lp::fit(domains, graph, &parameters, &(&watcher, relay))?;
+        Ok((labelling, model, watcher, layout))
     })?;
-    let (labelling, model, watcher) = result.map_err(exception)?;
+    let (labelling, model, watcher, layout) = result.map_err(exception)?;
     let model = Predictor { model, parameters };
-    Ok(Fitted { labelling, model: Py::new(py, model)?, watcher, total_secs: started.elapsed().as_secs_f64() })
+    let total_secs = started.elapsed().as_secs_f64();
+    Ok(Fitted { labelling, model: Py::new(py, model)?, watcher, layout, total_secs })
 }
 
 /// A finished run.
@@ -188,6 +180,8 @@ struct Fitted {
     labelling: Labelling,
     model: Py<Predictor>,
     watcher: Watcher<'static>,
+    /// Made for the first report.
+    layout: OnceLock<Layout>,
     total_secs: f64,
 }
 
@@ -293,7 +287,7 @@ impl Fitted {
             },
             memory: Memory::default(),
         };
-        let mut trace = self.watcher.trace(&self.labelling, truth.as_ref(), ids.as_deref());
+        let mut trace = self.watcher.trace(self.layout()?, &self.labelling, truth.as_ref(), ids.as_deref());
         if tsne {
             self.lay_out(py, &mut trace)?;
         }
@@ -311,6 +305,15 @@ impl Fitted {
 }
 
 impl Fitted {
+    fn layout(&self) -> PyResult<&Layout> {
+        if let Some(layout) = self.layout.get() {
+            return Ok(layout);
+        }
+        let Predictor { model, parameters } = self.model.get();
+        let layout = Layout::new(model.base(), parameters).map_err(exception)?;
+        Ok(self.layout.get_or_init(|| layout))
+    }
+
     /// Every round against the truth, but for what only the graph of that round could tell.
     fn scores(&self, truth: Option<&TargetTruth>) -> Vec<RoundScore> {
         let rounds = self.labelling.labels_by_round.iter().zip(1..);
@@ -502,6 +505,26 @@ fn neighbor_graph<'py>(
         serde_json::to_string(&found.report).map_err(|e| PyValueError::new_err(e.to_string()))?,
         found.warning().map(|warning| warning.to_string()),
     ))
+}
+
+/// The edge weights of pairs at these distances.
+#[pyfunction]
+fn weights_of_distances<'py>(
+    py: Python<'py>,
+    distances: PyReadonlyArray1<'py, f64>,
+    settings: &Bound<'_, PyDict>,
+) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    let similarity = settings::read(settings)?.check().map_err(exception)?.similarity();
+    let weight = |&distance: &f64| {
+        similarity.weight_of_distance(distance).ok_or_else(|| {
+            let word = similarity.as_str();
+            PyValueError::new_err(format!(
+                "metric = {word:?}: distances cannot be turned into it; pass similarities"
+            ))
+        })
+    };
+    let weights = distances.as_slice()?.iter().map(weight).collect::<PyResult<Vec<f32>>>()?;
+    Ok(PyArray1::from_vec(py, weights))
 }
 
 /// An RGB image at another size, as `extract` makes it; for comparison with Pillow.

@@ -22,7 +22,7 @@ pub(crate) fn python_name(name: &str) -> String {
 /// Reads a dictionary; what is missing keeps its default.
 pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
     let mut p = Parameters::new();
-    let (mut metric, mut sigma2) = ("cosine".to_string(), 1.0);
+    let (mut metric, mut sigma2) = (Similarity::Cosine, 1.0);
     for (name, value) in settings {
         let name: String = name.extract()?;
         p = match name.as_str() {
@@ -36,7 +36,7 @@ pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
             "alpha" => p.alpha(number(&name, &value)?),
             "n_rounds" => p.rounds(count(&name, &value)?),
             "metric" => {
-                metric = value.extract().map_err(|_| wrong_type(&name, &value, "a string"))?;
+                metric = word(&name, &value, Similarity::WORDS)?;
                 p
             }
             "gauss_sigma2" => {
@@ -61,15 +61,7 @@ pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
             _ => return Err(PyTypeError::new_err(format!("unknown setting '{name}'"))),
         };
     }
-    let similarity = match metric.as_str() {
-        "cosine" => Similarity::Cosine,
-        "gaussian" => Similarity::Gaussian { sigma2 },
-        "dot3" => Similarity::Dot3,
-        other => {
-            return Err(PyValueError::new_err(format!("metric = {other:?}: 'cosine', 'gaussian' or 'dot3'")));
-        }
-    };
-    Ok(p.similarity(similarity))
+    Ok(p.similarity(metric.with_sigma2(sigma2)))
 }
 
 fn wrong_type(name: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {

@@ -138,6 +138,13 @@ def test_graphs_of_any_origin(stacked):
     by_sklearn = A2LP(n_neighbors=12).fit(X, y, graph=distances)
     np.testing.assert_allclose(by_sklearn.label_distributions_, plain.label_distributions_, atol=1e-4)
 
+    # The same formula, exp(-d²/2σ²), whether the distances are ours or the user's.
+    gaussian = {"n_neighbors": 12, "metric": "gaussian", "gauss_sigma2": 20.0}
+    plain = A2LP(**gaussian).fit(X, y)
+    distances = KNeighborsTransformer(n_neighbors=12, mode="distance").fit_transform(X)
+    by_sklearn = A2LP(**gaussian).fit(X, y, graph=distances)
+    np.testing.assert_allclose(by_sklearn.label_distributions_, plain.label_distributions_, atol=1e-4)
+
     with pytest.raises(ValueError, match="shape"):
         A2LP().fit(X, y, graph=graph[:5, :5])
     with pytest.raises(ValueError, match="distances cannot"):

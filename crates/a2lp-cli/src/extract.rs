@@ -6,7 +6,7 @@ use crate::output::{record_path, write_json};
 use crate::progress::counting_bar;
 use a2lp_data::ArrayFile;
 use a2lp_data::images::{ImageSet, Transform, compare_classes};
-use a2lp_train::{Backbone, BackboneName, Extraction};
+use a2lp_train::{Backbone, Extraction};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -142,27 +142,23 @@ fn extract(
 }
 
 fn open_backbone(args: &ExtractArgs) -> anyhow::Result<(Backbone, &'static str)> {
-    let (Some(name), Some(weights)) = (&args.backbone, &args.weights) else {
+    let (Some(name), Some(weights)) = (args.backbone, &args.weights) else {
         let path = args.onnx.as_deref().context("--backbone with --weights, or --onnx, is needed")?;
         return Ok((Backbone::open_onnx(path)?, "ours"));
     };
-    let known = BackboneName::WORDS.iter().find(|(word, _)| word == name);
-    let Some((_, backbone)) = known else {
-        let words: Vec<&str> = BackboneName::WORDS.iter().map(|(word, _)| *word).collect();
-        bail!("--backbone {name}: one of {}", words.join(", "));
-    };
-    let (opened, loaded) = Backbone::open(*backbone, weights)?;
+    let (opened, loaded) = Backbone::open(name, weights)?;
     if !loaded.unused.is_empty() {
         let some: Vec<&str> = loaded.unused.iter().take(5).map(String::as_str).collect();
         eprintln!(
-            "note: {} tensors of {} have no place in {name}: {}{}",
+            "note: {} tensors of {} have no place in {}: {}{}",
             loaded.unused.len(),
             weights.display(),
+            name.as_str(),
             some.join(", "),
             if loaded.unused.len() > 5 { ", …" } else { "" }
         );
     }
-    Ok((opened, backbone.usual_transform()))
+    Ok((opened, name.usual_transform()))
 }
 
 fn tell_counts(images: &ImageSet) -> anyhow::Result<()> {

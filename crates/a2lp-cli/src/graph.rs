@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::args::GraphArgs;
 use crate::memory;
 use crate::output::refuse_existing;
-use crate::progress::Onlooker;
+use crate::progress::ProgressBars;
 use a2lp::{GraphReport, Parameters, Shape, neighbour_graph};
 use a2lp_data::{ArrayFile, FeatureFile};
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
     refuse_existing(&args.out, args.force)?;
     let parameters = Parameters::new()
         .neighbours(args.neighbours)
-        .similarity(args.similarity.with(args.gauss_sigma2))
+        .similarity(args.similarity.with_sigma2(args.gauss_sigma2))
         .graph_method(args.graph_method)
         .seed(args.seed)
         .threads(args.threads)
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
     let plan = parameters.plan(shape);
     memory::check(&plan, args.max_memory)?;
     let features = file.read()?;
-    let found = neighbour_graph(features, &parameters, args.symmetric, &Onlooker::new(None, None))?;
+    let found = neighbour_graph(features, &parameters, args.symmetric, &ProgressBars::default())?;
     ArrayFile::new().sparse(&found.graph).write(&args.out, args.force)?;
 
     if let Some(warning) = found.warning() {

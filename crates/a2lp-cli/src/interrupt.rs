@@ -20,3 +20,15 @@ pub(crate) fn listen() -> std::io::Result<()> {
 pub(crate) fn requested() -> bool {
     FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
+
+/// An observer that ends a run when Ctrl-C was pressed.
+pub(crate) struct CtrlC;
+
+impl a2lp::Observer for CtrlC {
+    fn progress(&self, _: a2lp::Stage, _: u64, _: u64) -> std::ops::ControlFlow<()> {
+        match requested() {
+            true => std::ops::ControlFlow::Break(()),
+            false => std::ops::ControlFlow::Continue(()),
+        }
+    }
+}

@@ -1,57 +1,38 @@
 //! Progress bars: on a terminal only, and only for what takes longer than a second.
 
-use a2lp::evaluation::Evaluator;
-use a2lp::{FinishedRound, Observer, Stage};
-use a2lp_report::Watcher;
+use crate::interrupt::CtrlC;
+use a2lp::{Observer, Stage};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Looks on at a run for the user: draws bars, passes Ctrl-C on, scores rounds where the truth is known, and has the
-/// watcher note down what a report will show.
-pub(crate) struct Onlooker<'a> {
-    evaluator: Option<&'a Evaluator>,
-    watcher: Option<&'a Watcher<'a>>,
-    bar: Mutex<Bar>,
-}
+/// Draws a bar for every stage of a run, and passes Ctrl-C on.
+#[derive(Default)]
+pub(crate) struct ProgressBars(Mutex<Bar>);
 
+#[derive(Default)]
 struct Bar {
     drawn: Option<(Stage, ProgressBar)>,
     stage_began: Option<(Stage, Instant)>,
 }
 
-impl<'a> Onlooker<'a> {
-    pub(crate) fn new(evaluator: Option<&'a Evaluator>, watcher: Option<&'a Watcher<'a>>) -> Self {
-        Onlooker { evaluator, watcher, bar: Mutex::new(Bar { drawn: None, stage_began: None }) }
-    }
-}
-
-impl Observer for Onlooker<'_> {
+impl Observer for ProgressBars {
     fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
-        if crate::interrupt::requested() {
-            if let Ok(mut bar) = self.bar.lock() {
+        if CtrlC.progress(stage, done, total).is_break() {
+            if let Ok(mut bar) = self.0.lock() {
                 bar.clear();
             }
             return ControlFlow::Break(());
         }
         // A worker that finds the bar busy has better things to do.
         if std::io::stderr().is_terminal()
-            && let Ok(mut bar) = self.bar.try_lock()
+            && let Ok(mut bar) = self.0.try_lock()
         {
             bar.update(stage, done, total);
         }
         ControlFlow::Continue(())
-    }
-
-    fn round(&self, round: &FinishedRound<'_>) {
-        if let Some(evaluator) = self.evaluator {
-            evaluator.round(round);
-        }
-        if let Some(watcher) = self.watcher {
-            watcher.round(round);
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::args::{Looks, MapArg, MoreLooks, ReportArgs};
 use crate::features::NETWORKS;
 use crate::features::{FIGURES, Lacking};
 use crate::output::{record_path, trace_path};
-use crate::progress::{Onlooker, counting_bar};
+use crate::progress::{ProgressBars, counting_bar};
 use a2lp::FeatureMatrix;
 #[cfg(feature = "networks")]
 use a2lp_data::images::thumbnail;
@@ -241,7 +241,7 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
     }
     let features = FeatureMatrix::new(map.rows.len(), columns, values)?;
     let bar = counting_bar("laying out the map [{bar:32}] {percent:>3} %  {eta} left");
-    lay_out(map, features, threads, &Onlooker::new(None, None), &|done, total| {
+    lay_out(map, features, threads, &ProgressBars::default(), &|done, total| {
         bar(done, total);
         if crate::interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;

@@ -545,3 +545,11 @@ fn features_go_from_any_format_to_any() {
         assert!(stderr(&out).contains(part), "{args}: {}", stderr(&out));
     }
 }
+
+#[test]
+fn a_solver_that_gives_up_is_told() {
+    let dir = small();
+    let out = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --max-iterations 1"));
+    assert_eq!(code(&out), 1, "{}", stderr(&out));
+    assert!(stderr(&out).contains("the solver stopped after 1 iterations"), "{}", stderr(&out));
+}

@@ -162,6 +162,11 @@ fn pairs_of_domains_with_several_learners() {
     assert!(told.contains("mstn own") && told.contains("mstn a2lp − own") && told.contains("±"), "{told}");
     assert_eq!(fs::read_to_string(dir.path().join("results/results.csv")).unwrap().lines().count(), 7);
     assert!(text(&a2lp(dir.path(), run)).contains("6 cells from an earlier run"));
+    // Whatever may change the outcome is part of the fingerprint.
+    for other in ["--upright", "--device cpu", "--rate 0.02"] {
+        let out = a2lp(dir.path(), &format!("{run} {other}"));
+        assert!(text(&out).contains("other settings"), "{other}: {}", text(&out));
+    }
     let anew = a2lp(dir.path(), &format!("{run} --force"));
     assert_eq!(anew.status.code(), Some(0), "{}", text(&anew));
     assert!(!text(&anew).contains("earlier run"), "{}", text(&anew));
@@ -172,8 +177,23 @@ fn what_cannot_be_is_said() {
     let dir = domains();
     for (args, part) in [
         ("train --source src.npz --target tgt.npz", "--out"),
-        ("train --source src.npz --target tgt.npz --out run --learner magic", "one of source-only"),
-        ("train --source src.npz --target tgt.npz --out run --pseudo-labels magic", "one of own, lp, a2lp"),
+        // Words are checked before any file is opened: none of these exists.
+        (
+            "train --source none.npz --target none.npz --out run --learner magic",
+            "possible values: source-only",
+        ),
+        (
+            "train --source none.npz --target none.npz --out run --pseudo-labels magic",
+            "possible values: own, lp",
+        ),
+        (
+            "train --source none.npz --target none.npz --out run --backbone magic",
+            "possible values: lenet, adapter",
+        ),
+        (
+            "train --source none.npz --target none.npz --out run --device magic",
+            "possible values: cpu, vulkan",
+        ),
         ("train --source src.npz --target tgt.npz --out run --backbone resnet50", "takes images"),
         ("train --source src.npz --target none.npz --out run", "none.npz"),
         ("train --source tgt.npz --target tgt.npz --out run", "has no labels"),
@@ -186,6 +206,7 @@ fn what_cannot_be_is_said() {
         let out = a2lp(dir.path(), args);
         assert_eq!(out.status.code(), Some(2), "{args}: {}", text(&out));
         assert!(text(&out).contains(part), "{args}: {}", text(&out));
+        assert!(!args.contains("magic") || !dir.path().join("run").exists(), "{args}");
     }
     // A target that nothing reaches is told, not hidden.
     let out = a2lp(

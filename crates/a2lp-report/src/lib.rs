@@ -26,7 +26,7 @@ pub use page::page;
 pub use record::RunRecord;
 pub use trace::Trace;
 pub use tsne::lay_out;
-pub use watch::Watcher;
+pub use watch::{Layout, Watcher};
 
 use serde::{Deserialize, Serialize};
 

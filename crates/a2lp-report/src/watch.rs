@@ -7,7 +7,7 @@ use crate::trace::{
 };
 use a2lp::evaluation::TargetTruth;
 use a2lp::{
-    CheckedParameters, ClassId, Domains, Error, FinishedRound, Labelling, Observer, Similarity, Status,
+    CheckedParameters, ClassId, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Observer, Status,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,11 +21,26 @@ const ID_BYTES: usize = 600_000;
 /// Pixels of the affinity picture: across, down for source nodes, down for anchors.
 const PICTURE: (usize, usize, usize) = (160, 120, 40);
 
+/// Where items lie on a map: along the two principal components of all rows.
+pub struct Layout {
+    plane: Plane,
+    places: Vec<[f32; 2]>,
+}
+
+impl Layout {
+    /// Of source rows, then target rows.
+    pub fn new(features: &FeatureMatrix, parameters: &CheckedParameters) -> Result<Self, Error> {
+        parameters.on_threads(|| {
+            let plane = Plane::of(features, parameters.similarity().scales_rows());
+            let places = plane.place_all(features);
+            Layout { plane, places }
+        })
+    }
+}
+
 /// An observer that notes down what there is to see.
 pub struct Watcher<'a> {
     truth: Option<&'a TargetTruth>,
-    plane: Plane,
-    places: Vec<[f32; 2]>,
     source_labels: Vec<ClassId>,
     /// Most rounds there will be.
     rounds: usize,
@@ -44,24 +59,22 @@ struct Seen {
 
 impl<'a> Watcher<'a> {
     /// Prepares to watch a run on these domains. The truth, if known already, orders the picture of the graph.
-    pub fn new(
-        domains: &Domains,
-        parameters: &CheckedParameters,
-        truth: Option<&'a TargetTruth>,
-    ) -> Result<Self, Error> {
-        let (plane, places) = parameters.on_threads(|| {
-            let plane = Plane::of(domains.features(), parameters.similarity() == Similarity::Cosine);
-            let places = plane.place_all(domains.features());
-            (plane, places)
-        })?;
+    pub fn new(domains: &Domains, parameters: &CheckedParameters, truth: Option<&'a TargetTruth>) -> Self {
         let source_labels = domains.source_labels().ids().to_vec();
         let frames = spread(parameters.rounds(), MAX_FRAMES).map(|at| at + 1).collect();
         let rounds = parameters.rounds();
-        Ok(Watcher { truth, plane, places, source_labels, rounds, frames, seen: Mutex::default() })
+        Watcher { truth, source_labels, rounds, frames, seen: Mutex::default() }
     }
 
-    /// What was seen of the run that gave `labelling`, and how it compares with the truth where that is known.
-    pub fn trace(&self, labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option<&[String]>) -> Trace {
+    /// What was seen of the run that gave `labelling`, and how it compares with the truth where that is known. `layout` has a
+    /// place for every source row and every target row.
+    pub fn trace(
+        &self,
+        layout: &Layout,
+        labelling: &Labelling,
+        truth: Option<&TargetTruth>,
+        ids: Option<&[String]>,
+    ) -> Trace {
         let pseudo = &labelling.pseudo_labels;
         let seen = self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let names = truth.map_or(labelling.classes.names(), TargetTruth::names);
@@ -84,7 +97,7 @@ impl<'a> Watcher<'a> {
         }
         let overturned = labelling.labels_by_round.first().map_or(0, |first| pseudo.changed_from(first));
 
-        let map = make_map(&self.places, &self.plane, &self.source_labels, labelling, &seen, truth, ids);
+        let map = make_map(layout, &self.source_labels, labelling, &seen, truth, ids);
         Trace {
             classes: names.to_vec(),
             source_counts: labelling.source_counts.clone(),
@@ -142,8 +155,7 @@ fn packed_class(class: Option<ClassId>) -> u16 {
 
 /// The map by principal components.
 fn make_map(
-    places: &[[f32; 2]],
-    plane: &Plane,
+    Layout { plane, places }: &Layout,
     source_labels: &[ClassId],
     labelling: &Labelling,
     seen: &Seen,
@@ -502,10 +514,11 @@ mod tests {
         let domains = domains();
         let parameters = Parameters::new().neighbours(1).rounds(3).check().unwrap();
         let truth = TargetTruth::new(domains.source_labels().classes(), &["a", "a", "b", "z"]);
-        let watcher = Watcher::new(&domains, &parameters, Some(&truth)).unwrap();
+        let watcher = Watcher::new(&domains, &parameters, Some(&truth));
+        let layout = Layout::new(domains.features(), &parameters).unwrap();
         let labelling = label(domains, &parameters, &watcher).unwrap();
         let ids: Vec<String> = (0..4).map(|at| format!("item {at}")).collect();
-        let trace = watcher.trace(&labelling, Some(&truth), Some(&ids));
+        let trace = watcher.trace(&layout, &labelling, Some(&truth), Some(&ids));
 
         let graph = trace.graph.as_ref().unwrap();
         assert_eq!((graph.nodes, graph.targets, graph.reached_targets), (8, 4, 2));

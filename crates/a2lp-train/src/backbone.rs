@@ -34,6 +34,11 @@ impl BackboneName {
         ("efficientnet-lite0", BackboneName::EfficientnetLite0),
     ];
 
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
+    }
+
     /// The transform its weights were trained with.
     pub fn usual_transform(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use crate::features::{Domains, FeatureMatrix, ROWS_PER_TASK};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::labels::ClassId;
 use crate::neighbours::Ranked;
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use crate::view::class_centres;
 use rayon::prelude::*;
 

@@ -6,7 +6,8 @@ use crate::error::{Domain, Error};
 use crate::features::FeatureMatrix;
 use crate::neighbours::{GraphReport, NeighbourLists, Ranked, Wanted, find_neighbours};
 use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, Similarity};
+use crate::parameters::CheckedParameters;
+use crate::similarity::Similarity;
 use std::time::Instant;
 
 /// A graph in compressed rows: the neighbours of node i are `columns[starts[i]..starts[i + 1]]`, ascending.
@@ -151,7 +152,7 @@ pub fn neighbour_graph(
     parameters.pool()?.install(|| {
         let started = Instant::now();
         let similarity = parameters.similarity;
-        if similarity == Similarity::Cosine {
+        if similarity.scales_rows() {
             features.normalise_rows();
         }
         let k = parameters.others().unwrap_or(usize::MAX).min(features.rows() - 1);

@@ -49,6 +49,7 @@ mod propagation;
 mod pseudo_labels;
 mod quality;
 mod rounds;
+mod similarity;
 mod view;
 
 pub use affinity::Affinity;
@@ -66,11 +67,12 @@ pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Method, Neighbours,
-    Parameters, Similarity, Solver, SourceNodes, Unreached,
+    Parameters, Solver, SourceNodes, Unreached,
 };
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
 pub use quality::Quality;
 pub use rounds::{Labelling, Opinion, Round, fit, label, label_assuming, label_on_graph};
+pub use similarity::Similarity;
 pub use view::ViewName;

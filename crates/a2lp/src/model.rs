@@ -4,9 +4,10 @@ use crate::error::{Domain, Error};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::labels::Labels;
 use crate::neighbours::{BestOf, look_at_all};
-use crate::parameters::{CheckedParameters, Similarity};
+use crate::parameters::CheckedParameters;
 use crate::propagation::SoftLabels;
 use crate::pseudo_labels::PseudoLabels;
+use crate::similarity::Similarity;
 
 /// The nodes of a finished run with their class probabilities; made by [`fit`](crate::fit).
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +68,7 @@ impl Model {
         if let Some((row, column, value)) = features.first_non_finite() {
             return Err(Error::NotFinite { domain: Domain::Source, row, column, value });
         }
-        if parameters.similarity() == Similarity::Cosine {
+        if parameters.similarity().scales_rows() {
             parameters.on_threads(|| features.normalise_rows())?;
         }
         let classes = labels.classes().len();
@@ -151,7 +152,7 @@ impl Model {
         }
         parameters.on_threads(|| {
             let similarity = parameters.similarity();
-            if similarity == Similarity::Cosine {
+            if similarity.scales_rows() {
                 points.normalise_rows();
             }
             let nodes = self.base.rows() + self.anchors.rows();

@@ -31,8 +31,44 @@ pub trait Observer: Sync {
     fn round(&self, _round: &FinishedRound<'_>) {}
 }
 
-/// An observer that does not look.
+/// An observer that does nothing.
 impl Observer for () {}
+
+impl<O: Observer + ?Sized> Observer for &O {
+    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
+        (**self).progress(stage, done, total)
+    }
+
+    fn round(&self, round: &FinishedRound<'_>) {
+        (**self).round(round);
+    }
+}
+
+/// Nothing, or what is there.
+impl<O: Observer> Observer for Option<O> {
+    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
+        self.as_ref().map_or(ControlFlow::Continue(()), |observer| observer.progress(stage, done, total))
+    }
+
+    fn round(&self, round: &FinishedRound<'_>) {
+        if let Some(observer) = self {
+            observer.round(round);
+        }
+    }
+}
+
+/// One after the other; either can end the run.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
+        self.0.progress(stage, done, total)?;
+        self.1.progress(stage, done, total)
+    }
+
+    fn round(&self, round: &FinishedRound<'_>) {
+        self.0.round(round);
+        self.1.round(round);
+    }
+}
 
 /// All there is to see of one finished round.
 #[derive(Clone, Copy)]
@@ -56,5 +92,34 @@ pub(crate) fn tell(observer: &dyn Observer, stage: Stage, done: u64, total: u64)
     match observer.progress(stage, done, total) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(crate::Error::Cancelled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Counts calls, and stops at the third.
+    #[derive(Default)]
+    struct Third(AtomicU64);
+
+    impl Observer for Third {
+        fn progress(&self, _: Stage, _: u64, _: u64) -> ControlFlow<()> {
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 | 1 => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        }
+    }
+
+    #[test]
+    fn either_of_two_can_end_a_run() {
+        let (a, b) = (Third::default(), Third::default());
+        let both = (&a, (None::<()>, Some(&b)));
+        assert!(tell(&both, Stage::Rounds, 0, 1).is_ok());
+        assert!(tell(&b, Stage::Rounds, 0, 1).is_ok());
+        assert!(tell(&both, Stage::Rounds, 0, 1).is_err());
+        assert_eq!((a.0.into_inner(), b.0.into_inner()), (2, 3));
     }
 }

@@ -2,22 +2,8 @@
 //! [`CheckedParameters`], the only thing a run accepts, so nothing can be wrong once work has begun.
 
 use crate::error::Error;
+use crate::similarity::Similarity;
 use serde::{Deserialize, Serialize};
-
-/// How alike two feature vectors are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Similarity {
-    /// ⟨vᵢ,vⱼ⟩ / (‖vᵢ‖‖vⱼ‖), negatives count as 0. Rows are scaled to unit length first.
-    Cosine,
-    /// exp(−‖vᵢ−vⱼ‖² / 2σ²) on the features as they are.
-    Gaussian {
-        /// σ²; the paper has 1.
-        sigma2: f64,
-    },
-    /// max(⟨vᵢ,vⱼ⟩, 0)³ on the features as they are.
-    Dot3,
-}
 
 /// How labels come to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -360,10 +346,8 @@ impl Parameters {
         if !(0.0..=1.0).contains(&self.min_confidence) {
             return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");
         }
-        if let Similarity::Gaussian { sigma2 } = self.similarity
-            && !(sigma2.is_finite() && sigma2 > 0.0)
-        {
-            return wrong("gauss-sigma2", sigma2.to_string(), "above 0");
+        if let Some((name, value, rule)) = self.similarity.wrong_parameter() {
+            return wrong(name, value.to_string(), rule);
         }
         if !(2..=3).contains(&self.views) {
             return wrong("views", self.views.to_string(), "2 or 3");
@@ -372,7 +356,7 @@ impl Parameters {
             let plain = Parameters::new();
             let rule = "the consensus builds its own graphs and anchors, from the cosine of all source rows";
             if self.similarity != plain.similarity {
-                return wrong("similarity", format!("{:?}", self.similarity).to_lowercase(), rule);
+                return wrong("similarity", self.similarity.as_str().into(), rule);
             }
             if self.source_nodes != plain.source_nodes {
                 return wrong("source-nodes", "centres".into(), rule);
@@ -445,6 +429,11 @@ impl CheckedParameters {
     /// Most rounds that are run.
     pub fn rounds(&self) -> usize {
         self.0.rounds
+    }
+
+    /// Which source rows become nodes.
+    pub fn source_nodes(&self) -> SourceNodes {
+        self.source_nodes
     }
 
     /// How alike two vectors are.

@@ -8,9 +8,10 @@ use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
 use crate::neighbours::{NeighbourLists, find_neighbours};
 use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, LabelWeight, Parameters, Similarity};
+use crate::parameters::{CheckedParameters, LabelWeight, Parameters};
 use crate::propagation::{GoOn, LabelMatrix, SoftLabels, propagate};
 use crate::pseudo_labels::PseudoLabels;
+use crate::similarity::Similarity;
 use crate::view::{centre_domains, half_of_each};
 use serde::{Deserialize, Serialize};
 

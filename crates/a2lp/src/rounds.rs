@@ -9,7 +9,7 @@ use crate::labels::{ClassId, Classes};
 use crate::model::Model;
 use crate::neighbours::{GraphReport, NeighbourLists};
 use crate::observer::{FinishedRound, Observer, Stage, tell};
-use crate::parameters::{CheckedParameters, Method, Similarity, SourceNodes, Unreached};
+use crate::parameters::{CheckedParameters, Method, SourceNodes, Unreached};
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
 use crate::quality::{Quality, quality_graph};
@@ -377,7 +377,7 @@ impl Finished {
             None => {
                 let base = &mut self.view.base;
                 let mut unit = if keep { base.clone() } else { std::mem::take(base) };
-                if parameters.similarity != Similarity::Cosine {
+                if !parameters.similarity.scales_rows() {
                     unit.normalise_rows();
                 }
                 quality_graph(unit, self.source.len(), parameters, observer)?

@@ -17,8 +17,9 @@ use crate::neighbours::{
     GraphReport, NeighbourLists, Ranked, Wanted, find_again, find_neighbours, insert_nodes,
 };
 use crate::observer::{Observer, Stage, tell};
-use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, Similarity, SourceNodes};
+use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, SourceNodes};
 use crate::pseudo_labels::PseudoLabels;
+use crate::similarity::Similarity;
 use serde::{Deserialize, Serialize};
 
 /// How a view sees the nodes.
@@ -93,7 +94,7 @@ impl View {
         }
         labels.resize(features.rows(), None);
         let similarity = parameters.similarity;
-        let unit = similarity == Similarity::Cosine;
+        let unit = similarity.scales_rows();
         let norms = unit.then(|| features.normalise_rows());
         let mut report = None;
         let graph = match parameters.others() {

@@ -35,7 +35,7 @@ pub(crate) enum ExperimentCommand {
 
 /// Describe a folder of domains in a file, domains.toml
 ///
-/// Finds features (.npy, .npz, .csv) and the labels that belong to them by name: amazon_feat.npy and amazon_label.npy.
+/// Finds features, in any format that a2lp reads, and the labels that belong to them by name: amazon_feat.npy and amazon_label.npy.
 #[derive(Args)]
 pub(crate) struct InitArgs {
     /// The folder
@@ -102,13 +102,17 @@ pub(crate) struct PairsArgs {
     /// `consensus` adds two and three voting views to the table; lp and a2lp are always in it
     #[arg(long, conflicts_with = "learners", value_parser = parser(Method::WORDS))]
     pub(crate) method: Option<Method>,
-    /// Train networks: source-only, em, ce, dann, mstn, can, with commas
+    /// Train networks, with these learners, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[cfg_attr(feature = "networks", arg(value_parser = parser(a2lp_train::Learner::WORDS)))]
     #[cfg_attr(
         not(feature = "networks"),
         arg(value_parser = absent::learners, num_args = 1.., allow_hyphen_values = true),
         doc = "\n\n[not in this build: needs the feature `networks`]"
     )]
+    #[cfg(feature = "networks")]
+    pub(crate) learners: Vec<a2lp_train::Learner>,
+    #[cfg(not(feature = "networks"))]
     pub(crate) learners: Vec<String>,
     #[cfg(feature = "networks")]
     #[command(flatten)]

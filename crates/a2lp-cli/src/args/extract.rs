@@ -1,6 +1,7 @@
 //! The options of `a2lp extract`.
 
 use super::*;
+use a2lp_train::BackboneName;
 
 /// Turn images into features
 ///
@@ -19,9 +20,9 @@ pub(crate) struct ExtractArgs {
     /// commas, go into the folder --out, one file each; classes that not all of them have are named
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) domain: Vec<String>,
-    /// The network: resnet18, resnet50 or resnet101 with torchvision's names, or efficientnet-lite0
-    #[arg(long, requires = "weights", required_unless_present = "onnx")]
-    pub(crate) backbone: Option<String>,
+    /// The network; ResNets have torchvision's names
+    #[arg(long, value_parser = parser(BackboneName::WORDS), requires = "weights", required_unless_present = "onnx")]
+    pub(crate) backbone: Option<BackboneName>,
     /// Its weights (.safetensors or .pth)
     #[arg(long, value_name = "FILE", requires = "backbone", value_hint = ValueHint::FilePath)]
     pub(crate) weights: Option<PathBuf>,
@@ -38,7 +39,7 @@ pub(crate) struct ExtractArgs {
     /// Images at a time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) batch: u32,
-    /// Heed the camera's note on how it was held (EXIF orientation)
+    /// Apply EXIF orientation
     #[arg(long)]
     pub(crate) upright: bool,
     /// Leave out images that cannot be read, and list them, instead of stopping at the first

@@ -95,8 +95,8 @@ pub(crate) struct LabelArgs {
     pub(crate) min_confidence: Option<f32>,
     /// How alike two vectors are. Cosine suits network features; the others use the vectors' lengths as well
     /// [default: cosine]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) similarity: Option<SimilarityArg>,
+    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(Similarity::WORDS))]
+    pub(crate) similarity: Option<Similarity>,
     /// σ² of the Gaussian similarity. Raise it when all items come out unreached; about the typical squared
     /// distance between neighbours works [default: 1]
     #[arg(long, value_name = "S", help_heading = EVERYDAY, hide_short_help = true)]
@@ -151,6 +151,9 @@ pub(crate) struct LabelArgs {
     /// Relative residual at which cg stops. Raise it if a run does not converge [default: 1e-6]
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) tolerance: Option<f64>,
+    /// Iterations after which cg gives up [default: 1000]
+    #[arg(long, value_name = "N", help_heading = PAPERS, hide_short_help = true)]
+    pub(crate) max_iterations: Option<usize>,
     /// Weights of the items in an anchor; uniform is the paper's ablation [default: entropy]
     #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorWeights::WORDS))]
     pub(crate) anchor_weights: Option<AnchorWeights>,

@@ -209,8 +209,8 @@ pub(crate) struct GraphArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// How alike two vectors are
-    #[arg(long, value_enum, default_value_t = SimilarityArg::Cosine)]
-    pub(crate) similarity: SimilarityArg,
+    #[arg(long, default_value = Similarity::WORDS[0].0, value_parser = parser(Similarity::WORDS))]
+    pub(crate) similarity: Similarity,
     /// σ² of the Gaussian similarity
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     pub(crate) gauss_sigma2: f64,
@@ -286,13 +286,6 @@ fn positive(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SimilarityArg {
-    Cosine,
-    Gaussian,
-    Dot3,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preset {
     /// k 20, alpha 0.5, 6 rounds, all source nodes
     Office31,
@@ -313,16 +306,6 @@ impl Preset {
             Some(Preset::Visda) => {
                 Parameters::new().neighbours(100).alpha(0.75).rounds(8).source_nodes(SourceNodes::Centres)
             }
-        }
-    }
-}
-
-impl SimilarityArg {
-    pub(crate) fn with(self, sigma2: f64) -> Similarity {
-        match self {
-            SimilarityArg::Cosine => Similarity::Cosine,
-            SimilarityArg::Gaussian => Similarity::Gaussian { sigma2 },
-            SimilarityArg::Dot3 => Similarity::Dot3,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The options of `a2lp train` and `a2lp predict`.
 
 use super::*;
+use crate::train::Body;
+use a2lp_train::{DeviceName, Labeller, Learner};
+use serde::Serialize;
 
 /// Train a network that works in the target domain
 ///
@@ -43,10 +46,10 @@ pub(crate) struct TrainArgs {
     /// Write a page to look at: accuracy, losses and pseudo-labels round by round [default file: report.html in the folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = PICTURES, value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<Option<PathBuf>>,
-    /// What the target teaches: source-only (nothing), em (be sure of something), ce (pseudo-labels), dann (look like the
-    /// source), mstn (and have the same class centres), can (be near your class, far from others) [default: can]
-    #[arg(long, help_heading = EVERYDAY)]
-    pub(crate) learner: Option<String>,
+    /// Loss on the target: source-only = none, em = entropy minimisation, ce = cross-entropy on pseudo-labels, dann =
+    /// adversarial, mstn = adversarial and class centroids, can = contrastive domain discrepancy [default: can]
+    #[arg(long, value_parser = parser(Learner::WORDS), help_heading = EVERYDAY)]
+    pub(crate) learner: Option<Learner>,
     #[command(flatten)]
     pub(crate) how: TrainHow,
     /// Settings of a paper's dataset; single options still win
@@ -70,16 +73,15 @@ pub(crate) struct TrainArgs {
 }
 
 /// How to train; shared with `experiment pairs`.
-#[derive(Args, Clone, Default)]
+#[derive(Args, Clone, Default, Serialize)]
 pub(crate) struct TrainHow {
-    /// Where pseudo-labels come from: own (the learner's: MSTN's argmax, CAN's k-means), lp, a2lp,
-    /// consensus [default: a2lp]
-    #[arg(long, value_delimiter = ',', help_heading = EVERYDAY)]
-    pub(crate) pseudo_labels: Vec<String>,
-    /// The network: lenet for small grey images, adapter for features, or resnet18, resnet50, resnet101,
-    /// efficientnet-lite0 with --weights [default: by the input]
-    #[arg(long, value_name = "NAME", help_heading = EVERYDAY)]
-    pub(crate) backbone: Option<String>,
+    /// Where pseudo-labels come from; own = the learner's (MSTN's argmax, CAN's k-means) [default: a2lp]
+    #[arg(long, value_delimiter = ',', value_parser = parser(Labeller::WORDS), help_heading = EVERYDAY)]
+    pub(crate) pseudo_labels: Vec<Labeller>,
+    /// The network: lenet for small grey images, adapter for features, the others for photos, with --weights [default: by the
+    /// input]
+    #[arg(long, value_name = "NAME", value_parser = parser(Body::WORDS), help_heading = EVERYDAY)]
+    pub(crate) backbone: Option<Body>,
     /// Weights that a backbone starts from (.safetensors or .pth)
     #[arg(long, value_name = "FILE", help_heading = EVERYDAY, value_hint = ValueHint::FilePath)]
     pub(crate) weights: Option<PathBuf>,
@@ -112,12 +114,12 @@ pub(crate) struct TrainHow {
     /// What is done to an image: a name of `a2lp extract --help`; training crops and flips at random [default: as there]
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) transform: Option<String>,
-    /// Heed the camera's note on how it was held (EXIF orientation)
+    /// Apply EXIF orientation
     #[arg(long, hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) upright: bool,
-    /// What computes: cpu, vulkan, cuda; the latter two need a build with that feature [default: cpu]
-    #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) device: Option<String>,
+    /// What computes; vulkan and cuda need a build with that feature [default: cpu]
+    #[arg(long, value_name = "NAME", value_parser = parser(DeviceName::WORDS), hide_short_help = true, help_heading = EVERYDAY)]
+    pub(crate) device: Option<DeviceName>,
 }
 
 /// Label new items with a network that `a2lp train` made
@@ -130,7 +132,7 @@ pub(crate) struct PredictArgs {
     /// New items of the kind the network was trained on: images, features, or arrays of images
     #[arg(long, alias = "features", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) images: PathBuf,
-    /// Where the labels go: .csv, .jsonl, .npz, or .json (tasks for Label Studio)
+    /// Where the labels go, as `a2lp label --out`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Also write the probability of every class
@@ -139,9 +141,9 @@ pub(crate) struct PredictArgs {
     /// True labels, to print how many are right
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eval_labels: Option<PathBuf>,
-    /// What computes: cpu, vulkan, cuda [default: cpu]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) device: Option<String>,
+    /// What computes [default: cpu]
+    #[arg(long, value_name = "NAME", value_parser = parser(DeviceName::WORDS))]
+    pub(crate) device: Option<DeviceName>,
     /// Worker threads; 0 = one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,

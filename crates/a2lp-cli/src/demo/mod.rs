@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::args::{Cli, Command, DemoArgs, Looks};
 use crate::label;
 use crate::output::LabelTable;
-use crate::progress::Onlooker;
+use crate::progress::ProgressBars;
 use crate::report::Drawn;
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, TargetTruth};
@@ -133,11 +133,11 @@ fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::
     let nearest_neighbour = truth.score(&baselines::nearest_neighbour(&domains))?.accuracy;
     let nearest_centre = truth.score(&baselines::nearest_centre(&domains))?.accuracy;
     let consensus = Parameters::new().method(Method::Consensus).threads(threads).check()?;
-    let consensus = a2lp::label(domains.clone(), &consensus, &Onlooker::new(None, None))?;
+    let consensus = a2lp::label(domains.clone(), &consensus, &ProgressBars::default())?;
     let consensus = truth.score(consensus.pseudo_labels.labels())?.accuracy;
     let evaluator = Evaluator::new(truth);
     let parameters = Parameters::new().threads(threads).check()?;
-    let labelling = a2lp::label(domains, &parameters, &Onlooker::new(Some(&evaluator), None))?;
+    let labelling = a2lp::label(domains, &parameters, &(ProgressBars::default(), &evaluator))?;
     Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), labelling, consensus })
 }
 

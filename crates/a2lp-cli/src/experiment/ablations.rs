@@ -120,13 +120,9 @@ pub(super) fn variant(args: &ExperimentArgs) -> anyhow::Result<Outcome> {
 pub(super) fn similarity(args: &SimilarityArgs) -> anyhow::Result<Outcome> {
     let study = Study::new("similarity", &args.common)?;
     let (source, target) = study.pair_names()?;
-    let similarities = [
-        ("cosine", Similarity::Cosine),
-        ("gaussian", Similarity::Gaussian { sigma2: args.gauss_sigma2 }),
-        ("dot3", Similarity::Dot3),
-    ];
     let further = json!({ "k_list": args.k_list, "gauss_sigma2": args.gauss_sigma2 });
-    let notebook = study.notebook(&[&source, &target], 3 * args.k_list.len(), further)?;
+    let notebook =
+        study.notebook(&[&source, &target], Similarity::WORDS.len() * args.k_list.len(), further)?;
     let (source_data, target_data) = sample::pair(&study, &source, &target, args.common.seeds[0])?;
     let largest = args.k_list.iter().filter_map(|k| match k {
         Neighbours::Nearest(k) => Some(*k),
@@ -134,7 +130,8 @@ pub(super) fn similarity(args: &SimilarityArgs) -> anyhow::Result<Outcome> {
     });
     let largest = largest.max().unwrap_or(1);
     let mut rows = Vec::new();
-    for (name, similarity) in similarities {
+    for (name, similarity) in Similarity::WORDS {
+        let similarity = similarity.with_sigma2(args.gauss_sigma2);
         let graph: OnceCell<NeighbourGraph> = OnceCell::new();
         for &k in &args.k_list {
             let word = match k {

@@ -2,15 +2,15 @@
 //! by class. SSL, UDA, and UDA with anchors.
 
 use super::manifest::{Domain, pair};
-use super::{Finding, Study, Watch, dot_chart, owned, sample, truth_of};
+use super::{Finding, Study, dot_chart, owned, sample, truth_of};
 use crate::Outcome;
 use crate::args::ExperimentArgs;
+use crate::interrupt::CtrlC;
 use crate::table::{percent, render};
-use a2lp::{ClassId, FinishedRound, Observer, Stage, label};
+use a2lp::{ClassId, FinishedRound, Observer, label};
 use a2lp_data::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 /// Most pixels on a side; larger blocks are pooled by their largest value.
@@ -81,15 +81,10 @@ fn picture(
     let truth = truth_of(&domains, target);
     let classes = domains.source_labels().classes().clone();
     let unlabelled: Vec<Option<ClassId>> = target.labels.iter().map(|name| classes.find(name)).collect();
-    let painter = Painter {
-        watch: Watch { evaluator: None },
-        unlabelled,
-        classes: classes.len(),
-        block: Mutex::default(),
-    };
+    let painter = Painter { unlabelled, classes: classes.len(), block: Mutex::default() };
     let parameters = study.parameters();
     let parameters = rounds.map_or(parameters.clone(), |rounds| parameters.rounds(rounds)).check()?;
-    let labelling = label(domains, &parameters, &painter)?;
+    let labelling = label(domains, &parameters, &(CtrlC, &painter))?;
     let accuracy = truth.score(labelling.pseudo_labels.labels())?.accuracy;
     let painted = painter.block.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(Block { accuracy, classes: classes.names().to_vec(), ..painted })
@@ -97,17 +92,12 @@ fn picture(
 
 /// Paints the graph of every round; the last stays.
 struct Painter {
-    watch: Watch,
     unlabelled: Vec<Option<ClassId>>,
     classes: usize,
     block: Mutex<Block>,
 }
 
 impl Observer for Painter {
-    fn progress(&self, stage: Stage, done: u64, total: u64) -> ControlFlow<()> {
-        self.watch.progress(stage, done, total)
-    }
-
     fn round(&self, round: &FinishedRound<'_>) {
         let labels = round.node_labels;
         // Sorting is stable: sources of a class come before its anchors.

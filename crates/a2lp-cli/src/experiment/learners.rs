@@ -4,7 +4,7 @@ use super::{Finding, Study, mean_and_error, pairs};
 use crate::Outcome;
 use crate::args::PairsArgs;
 use crate::table::{percent, render};
-use crate::train::{RoundLine, Task, data, learner, prepare};
+use crate::train::{RoundLine, Task, data, prepare};
 use a2lp_report::Chart;
 use a2lp_train::{Labeller, Learner};
 use serde::{Deserialize, Serialize};
@@ -40,26 +40,21 @@ impl Method {
 pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
     let study = Study::new("pairs", &args.common)?;
     let pairs = pairs::wanted(&study)?;
-    let mut labellers = args.how.labellers()?;
+    let mut labellers = args.how.pseudo_labels.clone();
     if labellers.is_empty() {
         labellers.push(Labeller::A2lp);
     }
     let mut methods = Vec::new();
-    for word in &args.learners {
-        let kind = learner(word)?;
+    for &kind in &args.learners {
         if kind.uses_pseudo_labels() {
             methods.extend(labellers.iter().map(|&labeller| Method(kind, labeller)));
         } else {
             methods.push(Method(kind, Labeller::A2lp));
         }
     }
-    let how = &args.how;
     let names: Vec<String> = methods.iter().map(|method| method.name()).collect();
-    let asked = json!({
-        "methods": names, "backbone": how.backbone, "weights": how.weights, "train_rounds": how.train_rounds,
-        "steps": how.steps, "warm_up": how.warm_up, "batch": how.batch, "rate": how.rate, "target_weight": how.target_weight,
-        "min_confidence": how.min_confidence, "stop_after": how.stop_after, "transform": how.transform,
-    });
+    // All of it decides what comes out, so all of it is the fingerprint.
+    let asked = json!({ "methods": names, "how": args.how });
     let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();
     let seeds = &args.common.seeds;
     let notebook = study.notebook(&all, pairs.len() * methods.len() * seeds.len(), asked)?;
@@ -151,7 +146,7 @@ fn train(
     runs: &std::path::Path,
 ) -> anyhow::Result<TrainedCell> {
     let began = Instant::now();
-    let reading = args.how.reading(None)?;
+    let reading = args.how.reading(None);
     let (source_path, source_labels) = study.manifest.paths(source)?;
     let (target_path, target_labels) = study.manifest.paths(target)?;
     let pair = data::open_pair(

@@ -19,12 +19,10 @@ mod timing;
 
 use crate::Outcome;
 use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Looks, Preset};
+use crate::interrupt::CtrlC;
 use crate::report::{Drawn, with_pictures};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{
-    Domains, FinishedRound, Labelling, NeighbourGraph, Observer, Parameters, SourceNodes, Stage, label,
-    label_on_graph,
-};
+use a2lp::{Domains, Labelling, NeighbourGraph, Parameters, SourceNodes, label, label_on_graph};
 use a2lp_report::{Chapter, Chart, Experiment};
 use anyhow::bail;
 use manifest::{Domain, Manifest, pair};
@@ -34,7 +32,6 @@ use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 pub(crate) fn run(command: &ExperimentCommand) -> anyhow::Result<Outcome> {
@@ -247,13 +244,14 @@ fn run_pair(
 ) -> anyhow::Result<Run> {
     let domains = pair(source, target)?;
     let truth = truth_of(&domains, target);
-    let watch = Watch { evaluator: Some(Evaluator::new(truth.clone())) };
+    let evaluator = Evaluator::new(truth.clone());
+    let observer = (CtrlC, &evaluator);
     let parameters = parameters.check()?;
     let labelling = match graph {
-        Some(graph) => label_on_graph(domains, graph.clone(), &parameters, &watch)?,
-        None => label(domains, &parameters, &watch)?,
+        Some(graph) => label_on_graph(domains, graph.clone(), &parameters, &observer)?,
+        None => label(domains, &parameters, &observer)?,
     };
-    Ok(Run { labelling, truth, rounds: watch.rounds() })
+    Ok(Run { labelling, truth, rounds: evaluator.rounds() })
 }
 
 fn truth_of(domains: &Domains, target: &Domain) -> TargetTruth {
@@ -263,7 +261,7 @@ fn truth_of(domains: &Domains, target: &Domain) -> TargetTruth {
 /// The neighbour graph over the rows of both domains, to be shared by several runs.
 fn shared_graph(source: &Domain, target: &Domain, parameters: Parameters) -> anyhow::Result<NeighbourGraph> {
     let features = pair(source, target)?.features().clone();
-    let found = a2lp::neighbour_graph(features, &parameters.check()?, false, &Watch { evaluator: None })?;
+    let found = a2lp::neighbour_graph(features, &parameters.check()?, false, &CtrlC)?;
     Ok(found.graph)
 }
 
@@ -274,29 +272,6 @@ fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> anyhow::Result<T>) -> anyh
         None => {
             let made = make()?;
             Ok(cell.get_or_init(|| made))
-        }
-    }
-}
-
-/// Scores rounds and passes Ctrl-C on.
-struct Watch {
-    evaluator: Option<Evaluator>,
-}
-
-impl Watch {
-    fn rounds(&self) -> Vec<RoundScore> {
-        self.evaluator.as_ref().map(Evaluator::rounds).unwrap_or_default()
-    }
-}
-
-impl Observer for Watch {
-    fn progress(&self, _: Stage, _: u64, _: u64) -> ControlFlow<()> {
-        if crate::interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn round(&self, round: &FinishedRound<'_>) {
-        if let Some(evaluator) = &self.evaluator {
-            evaluator.round(round);
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use super::manifest::{Domain, pair};
 use super::{
-    Finding, Study, Watch, dot_chart, mean_and_error, once, owned, run_pair, sample, shared_graph, truth_of,
+    Finding, Study, dot_chart, mean_and_error, once, owned, run_pair, sample, shared_graph, truth_of,
 };
 use crate::Outcome;
 use crate::args::NoiseArgs;
+use crate::interrupt::CtrlC;
 use crate::table::{percent, render};
 use a2lp::{ClassId, Domains, NeighbourGraph, Parameters, label_assuming};
 use serde_json::json;
@@ -67,8 +68,7 @@ fn trial(
     let truth = truth_of(&domains, target);
     let assumed = corrupted(&domains, target, level, seed);
     let parameters = parameters.rounds(2).check()?;
-    let labelling =
-        label_assuming(domains, graph.clone(), &assumed, &parameters, &Watch { evaluator: None })?;
+    let labelling = label_assuming(domains, graph.clone(), &assumed, &parameters, &CtrlC)?;
     Ok(truth.score(labelling.pseudo_labels.labels())?.accuracy)
 }
 

@@ -3,21 +3,21 @@
 mod described;
 
 use crate::Outcome;
-use crate::args::{LabelArgs, Preset, SimilarityArg};
+use crate::args::{LabelArgs, Preset};
 use crate::memory;
 use crate::output::{
     LabelTable, check_labels_path, record_path, refuse_existing, trace_path, write_compact_json, write_json,
 };
-use crate::progress::Onlooker;
+use crate::progress::ProgressBars;
 use crate::report::{self, Drawn};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{
     CheckedParameters, Classes, Domains, FeatureMatrix, GraphMethod, Labelling, Labels, Method,
-    NeighbourGraph, Parameters, Shape,
+    NeighbourGraph, Parameters, Shape, Similarity,
 };
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use a2lp_report::record::{Consensus, Evaluation, Guard, Input, Inputs, Memory, Summary, Timings, settings};
-use a2lp_report::{Chapter, Run, RunRecord, Trace, Watcher};
+use a2lp_report::{Chapter, Layout, Run, RunRecord, Trace, Watcher};
 use anyhow::{Context, bail};
 use described::{describe, describe_plan};
 use std::io::Write;
@@ -189,15 +189,16 @@ impl Found {
         ids: Option<&[String]>,
     ) -> anyhow::Result<Self> {
         let evaluator = truth.cloned().map(Evaluator::new);
-        let watcher = Watcher::new(&domains, parameters, truth)?;
-        let onlooker = Onlooker::new(evaluator.as_ref(), Some(&watcher));
+        let watcher = Watcher::new(&domains, parameters, truth);
+        let layout = Layout::new(domains.features(), parameters)?;
+        let observer = (ProgressBars::default(), (evaluator.as_ref(), &watcher));
         let labelling = match graph {
-            Some((path, graph)) => a2lp::label_on_graph(domains, graph, parameters, &onlooker)
+            Some((path, graph)) => a2lp::label_on_graph(domains, graph, parameters, &observer)
                 .with_context(|| path.display().to_string())?,
-            None => a2lp::label(domains, parameters, &onlooker)?,
+            None => a2lp::label(domains, parameters, &observer)?,
         };
         let score = truth.map(|truth| truth.score(labelling.pseudo_labels.labels())).transpose()?;
-        let trace = watcher.trace(&labelling, truth, ids);
+        let trace = watcher.trace(&layout, &labelling, truth, ids);
         Ok(Found { labelling, trace, score, round_scores: evaluator.as_ref().map(Evaluator::rounds) })
     }
 }
@@ -219,7 +220,8 @@ fn resolve(args: &LabelArgs) -> Parameters {
         unreached,
         threads,
         solver,
-        tolerance
+        tolerance,
+        max_iterations
     );
     set!(anchor_weights, anchor_mode, anchor_space, label_weight, seed);
     match args.neighbours {
@@ -227,8 +229,14 @@ fn resolve(args: &LabelArgs) -> Parameters {
         Some(a2lp::Neighbours::All) => p = p.full_graph(),
         None => {}
     }
-    let similarity = args.similarity.unwrap_or(SimilarityArg::Cosine).with(args.gauss_sigma2.unwrap_or(1.0));
-    p.similarity(similarity).k_includes_self(args.k_includes_self).stop_when_stable(args.stop_when_stable)
+    p.similarity(similarity(args))
+        .k_includes_self(args.k_includes_self)
+        .stop_when_stable(args.stop_when_stable)
+}
+
+/// The similarity that was asked for.
+fn similarity(args: &LabelArgs) -> Similarity {
+    args.similarity.unwrap_or(Similarity::Cosine).with_sigma2(args.gauss_sigma2.unwrap_or(1.0))
 }
 
 /// Refuses before any work when an output is in the way.
@@ -368,7 +376,7 @@ impl Opened {
         let mut files = [source, target];
         let mut features = stack(&mut files)?;
         // Before rows are left out, so that the numbers are those of the files.
-        if args.similarity.unwrap_or(SimilarityArg::Cosine) == SimilarityArg::Cosine {
+        if similarity(args).scales_rows() {
             note_zeros(&features, source_rows, &files);
         }
         let invalid = features.invalid_rows();

@@ -1,7 +1,7 @@
 //! `a2lp train --demo`: learners on the built-in domains, from pixels.
 
 use super::data::Items;
-use super::{Body, Finished, Task, describe, draw, keep, learner, prepare, show};
+use super::{Body, Finished, Task, describe, draw, keep, prepare, show};
 use crate::Outcome;
 use crate::args::TrainArgs;
 use crate::table::{percent, render};
@@ -26,7 +26,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
     let labels = Labels::within(classes.clone(), &source.labels)?;
     let truth = TargetTruth::new(&classes, &target.labels);
     let (source, target) = (items(&source, false), items(&target, true));
-    let runs = runs(args)?;
+    let runs = runs(args);
     println!(
         "source: {0} clean drawings of digits with labels; target: {0} slanted, thick, noisy ones without\n",
         10 * PER_CLASS
@@ -81,18 +81,18 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The learner asked for with the labels asked for, or the paper's comparison.
-fn runs(args: &TrainArgs) -> anyhow::Result<Vec<(Learner, Labeller)>> {
-    let asked = args.how.labellers()?;
+fn runs(args: &TrainArgs) -> Vec<(Learner, Labeller)> {
+    let asked = args.how.pseudo_labels.clone();
     let labellers = if asked.is_empty() { vec![Labeller::Own, Labeller::A2lp] } else { asked };
-    let learners = match &args.learner {
-        Some(word) => vec![learner(word)?],
+    let learners = match args.learner {
+        Some(learner) => vec![learner],
         None => vec![Learner::SourceOnly, Learner::Mstn, Learner::Can],
     };
     let with = |kind: Learner| match kind.uses_pseudo_labels() {
         true => labellers.iter().map(|&labeller| (kind, labeller)).collect(),
         false => vec![(kind, Labeller::A2lp)],
     };
-    Ok(learners.into_iter().flat_map(with).collect())
+    learners.into_iter().flat_map(with).collect()
 }
 
 /// Light on dark, as anybody would show them to a network that looks at pixels.

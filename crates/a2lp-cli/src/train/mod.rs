@@ -17,8 +17,8 @@ use a2lp::{Classes, PseudoLabels};
 use a2lp_data::write_atomically;
 use a2lp_report::{Chapter, Experiment};
 use a2lp_train::{
-    BackboneName, BodyShape, DeviceName, Inputs, Labeller, Learner, NetworkShape, TrainError, TrainSettings,
-    Trained, Training,
+    BackboneName, BodyShape, Inputs, Labeller, Learner, NetworkShape, TrainError, TrainSettings, Trained,
+    Training,
 };
 use anyhow::{Context, bail};
 use data::{Items, Pair, Reading};
@@ -49,13 +49,18 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    fn words() -> Vec<(&'static str, Body)> {
-        let backbones = BackboneName::WORDS.iter().map(|&(word, name)| (word, Body::Backbone(name)));
-        [("lenet", Body::Lenet), ("adapter", Body::Adapter)].into_iter().chain(backbones).collect()
-    }
+    /// What users write, and what it stands for.
+    pub(crate) const WORDS: &[(&str, Body)] = &[
+        ("lenet", Body::Lenet),
+        ("adapter", Body::Adapter),
+        ("resnet18", Body::Backbone(BackboneName::Resnet18)),
+        ("resnet50", Body::Backbone(BackboneName::Resnet50)),
+        ("resnet101", Body::Backbone(BackboneName::Resnet101)),
+        ("efficientnet-lite0", Body::Backbone(BackboneName::EfficientnetLite0)),
+    ];
 
     fn word(self) -> &'static str {
-        Self::words().into_iter().find(|(_, body)| *body == self).map_or("", |(word, _)| word)
+        Self::WORDS.iter().find(|(_, body)| *body == self).map_or("", |(word, _)| word)
     }
 
     fn shape(self, inputs: &Inputs) -> BodyShape {
@@ -67,29 +72,10 @@ impl Body {
     }
 }
 
-/// A word among words.
-fn one_of<T: Copy>(option: &str, word: &str, words: &[(&'static str, T)]) -> anyhow::Result<T> {
-    let found = words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
-    let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
-    found.with_context(|| format!("{option} {word}: one of {}", known.join(", ")))
-}
-
 impl TrainHow {
-    pub(crate) fn body(&self) -> anyhow::Result<Option<Body>> {
-        self.backbone.as_deref().map(|word| one_of("--backbone", word, &Body::words())).transpose()
-    }
-
-    pub(crate) fn labellers(&self) -> anyhow::Result<Vec<Labeller>> {
-        self.pseudo_labels.iter().map(|word| one_of("--pseudo-labels", word, Labeller::WORDS)).collect()
-    }
-
-    fn device(&self) -> anyhow::Result<DeviceName> {
-        device(self.device.as_deref())
-    }
-
-    pub(crate) fn reading<'a>(&'a self, root: Option<&'a Path>) -> anyhow::Result<Reading<'a>> {
+    pub(crate) fn reading<'a>(&'a self, root: Option<&'a Path>) -> Reading<'a> {
         let transform = self.transform.as_deref();
-        Ok(Reading { root, body: self.body()?, transform, upright: self.upright })
+        Reading { root, body: self.backbone, transform, upright: self.upright }
     }
 
     /// Defaults, then a preset, then what was asked for.
@@ -130,14 +116,6 @@ impl TrainHow {
         }
         Ok(settings)
     }
-}
-
-pub(crate) fn device(word: Option<&str>) -> anyhow::Result<DeviceName> {
-    one_of("--device", word.unwrap_or("cpu"), DeviceName::WORDS)
-}
-
-pub(crate) fn learner(word: &str) -> anyhow::Result<Learner> {
-    one_of("--learner", word, Learner::WORDS)
 }
 
 /// Everything about a run but its settings.
@@ -184,7 +162,7 @@ impl Task<'_> {
             labels: self.labels,
             target: &self.target.inputs,
             checkpoint: &checkpoint,
-            device: self.how.device()?,
+            device: self.how.device.unwrap_or_default(),
         };
         let onlooker =
             Onlooker::new(self.truth, self.classes.len(), settings.rounds, self.folder.join(METRICS))?;
@@ -224,7 +202,12 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
     let (Some(source_path), Some(target_path), Some(folder)) = (&args.source, &args.target, &args.out) else {
         bail!("--source, --target and --out are needed, or --demo");
     };
-    let reading = args.how.reading(args.root.as_deref())?;
+    let labeller = match args.how.pseudo_labels[..] {
+        [] => Labeller::A2lp,
+        [one] => one,
+        _ => bail!("--pseudo-labels: one kind at a time; `a2lp experiment pairs` compares several"),
+    };
+    let reading = args.how.reading(args.root.as_deref());
     let places = [(source_path, &args.source_labels), (target_path, &args.eval_labels)];
     let [source, target] = places.map(|(path, labels)| (path.as_path(), labels.as_deref()));
     let Pair { source, target, body, classes, labels, truth } = data::open_pair(source, target, &reading)?;
@@ -239,13 +222,8 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         how: &args.how,
         folder,
     };
-    let learner = learner(args.learner.as_deref().unwrap_or("can"))?;
-    let mut settings = task.settings(learner, args.preset)?;
-    settings.labeller = match args.how.labellers()?[..] {
-        [] => Labeller::A2lp,
-        [one] => one,
-        _ => bail!("--pseudo-labels: one kind at a time; `a2lp experiment pairs` compares several"),
-    };
+    let mut settings = task.settings(args.learner.unwrap_or(Learner::Can), args.preset)?;
+    settings.labeller = labeller;
     settings.seed = args.seed;
     settings.neighbours = args.neighbours.unwrap_or(settings.neighbours);
     settings.alpha = args.alpha.unwrap_or(settings.alpha);

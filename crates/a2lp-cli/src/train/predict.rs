@@ -1,7 +1,7 @@
 //! `a2lp predict`: labels of new items by a trained network.
 
 use super::data::{self, Reading};
-use super::{MODEL, ModelFile, WEIGHTS, device};
+use super::{MODEL, ModelFile, WEIGHTS};
 use crate::Outcome;
 use crate::args::PredictArgs;
 use crate::output::{LabelTable, check_labels_path};
@@ -36,7 +36,7 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<Outcome> {
         bail!("{} has {columns} columns, the network takes {wanted}", args.images.display());
     }
     let classes = Classes::new(file.classes)?;
-    let probabilities = model.predict(&items.inputs, device(args.device.as_deref())?)?;
+    let probabilities = model.predict(&items.inputs, args.device.unwrap_or_default())?;
     let labels = PseudoLabels::from_probabilities(classes.len(), probabilities);
     let (ids, probabilities) = (items.ids.as_deref(), args.probabilities);
     LabelTable { classes: &classes, labels: &labels, rows: None, ids, votes: None, probabilities }

@@ -5,7 +5,7 @@ use super::{Affinity, Edges, Prepared};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedRows, ScoreTile};
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(crate) fn full_graph<'v>(
     similarity: Similarity,
 ) -> Result<Affinity<'v>, Error> {
     let mut graph = FullGraph { parts: [base, anchors], stored: None };
-    let implicit = similarity == Similarity::Cosine && base.is_non_negative() && anchors.is_non_negative();
+    let implicit = similarity.is_linear() && base.is_non_negative() && anchors.is_non_negative();
     let degrees: Vec<f64>;
     if implicit {
         // dᵢ = 2(vᵢ·Σⱼvⱼ − vᵢ·vᵢ)

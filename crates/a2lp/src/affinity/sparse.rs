@@ -4,7 +4,7 @@ use super::{Affinity, Edges};
 use crate::error::Error;
 use crate::kernels::{Loops, vectorised};
 use crate::neighbours::NeighbourLists;
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 

@@ -4,9 +4,9 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::cpu::Instructions;
-use super::{CacheLine, Loops, ScoreTile, floats_mut, grow, vectorised};
+use super::{CacheLine, Chain, Loops, ScoreTile, floats_mut, grow, vectorised};
 use crate::features::FeatureMatrix;
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ impl QuantisedRows {
         let (largest, offset) = if signed { (31.0, 32) } else { (63.0, 0) };
         let width = columns.next_multiple_of(64);
         let mut bytes = vec![0i8; rows * width];
-        let distances = matches!(similarity, Similarity::Gaussian { .. });
+        let distances = similarity.chain() == Chain::SquaredDistance;
         let described: Vec<(f32, f32, i32, f32, f32)> = bytes
             .par_chunks_exact_mut(width)
             .with_min_len(64)
@@ -104,7 +104,7 @@ impl QuantisedRows {
     pub(crate) fn error_bounds(&self, similarity: Similarity) -> Vec<f32> {
         let largest = |values: &[f32]| values.iter().copied().fold(0f32, f32::max);
         let (error, norm) = (largest(&self.errors), largest(&self.norms));
-        let factor = if matches!(similarity, Similarity::Gaussian { .. }) { 2.0 } else { 1.0 };
+        let factor = if similarity.chain() == Chain::SquaredDistance { 2.0 } else { 1.0 };
         let bound = |(own_error, own_norm): (&f32, &f32)| {
             let rounding = 1e-5 * (own_norm + norm) * (own_norm + norm);
             factor * (own_error * (norm + error) + own_norm * error) + rounding

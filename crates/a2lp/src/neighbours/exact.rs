@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::observer::Observer;
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 

@@ -4,7 +4,7 @@
 use super::{BestOf, ListMut, NeighbourLists, Ranked};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::kernels::{PackedRows, ScoreTile};
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 
 /// Inserts the rows of `anchors` from `first_new` on. Nodes are the rows of `base`, then those of `anchors`;

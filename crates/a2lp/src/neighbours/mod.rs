@@ -22,9 +22,9 @@ mod tests;
 
 use crate::error::Error;
 use crate::features::FeatureMatrix;
-use crate::kernels::Chain;
 use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, GraphMethod, Similarity};
+use crate::parameters::{CheckedParameters, GraphMethod};
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -176,51 +176,6 @@ fn sample_recall(
         }
     }
     (if all > 0 { found as f64 / all as f64 } else { 1.0 }, sample.len())
-}
-
-impl Similarity {
-    /// What the kernels accumulate for this similarity.
-    pub(crate) fn chain(self) -> Chain {
-        match self {
-            Similarity::Cosine | Similarity::Dot3 => Chain::Product,
-            Similarity::Gaussian { .. } => Chain::SquaredDistance,
-        }
-    }
-
-    /// The score by which nodes are ranked (larger = nearer), from what the kernel accumulated.
-    #[inline]
-    pub(crate) fn score(self, accumulated: f32) -> f32 {
-        match self {
-            Similarity::Cosine | Similarity::Dot3 => accumulated,
-            Similarity::Gaussian { .. } => -accumulated,
-        }
-    }
-
-    /// A neighbour must score above this: edges of weight 0 are absent.
-    pub(crate) fn floor(self) -> f32 {
-        match self {
-            Similarity::Cosine | Similarity::Dot3 => 0.0,
-            Similarity::Gaussian { .. } => f32::NEG_INFINITY,
-        }
-    }
-
-    /// The score that has this weight; the reverse of [`weight`](Self::weight).
-    pub(crate) fn score_of_weight(self, weight: f32) -> f32 {
-        match self {
-            Similarity::Cosine => weight,
-            Similarity::Dot3 => weight.cbrt(),
-            Similarity::Gaussian { sigma2 } => (2.0 * sigma2 * f64::from(weight).ln()) as f32,
-        }
-    }
-
-    /// ε(vᵢ, vⱼ) of eq. 6, from the score of the pair.
-    pub(crate) fn weight(self, score: f32) -> f32 {
-        match self {
-            Similarity::Cosine => score.max(0.0),
-            Similarity::Dot3 => score.max(0.0).powi(3),
-            Similarity::Gaussian { sigma2 } => (f64::from(score) / (2.0 * sigma2)).exp() as f32,
-        }
-    }
 }
 
 /// Up to k neighbours of each node, nearest first.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::observer::{Observer, Stage, tell};
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};

@@ -4,7 +4,7 @@ use super::{BestOf, exact};
 use crate::anchors::weighted_mean;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK, normalise};
 use crate::kernels::{PackedRows, ScoreTile};
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ impl<'a> Centres<'a> {
                 }
                 let rows = members.iter().map(|&row| (self.features.row(row), 1.0));
                 let mut mean = weighted_mean(rows, members.len() as f64, self.features.columns());
-                if self.similarity == Similarity::Cosine {
+                if self.similarity.scales_rows() {
                     normalise(&mut mean);
                 }
                 mean

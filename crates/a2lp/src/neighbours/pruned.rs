@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, PackedRows, QuantisedRows, ScoreTile};
 use crate::observer::{Observer, Stage, tell};
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

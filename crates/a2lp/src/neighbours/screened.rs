@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows, ScoreTile};
 use crate::observer::{Observer, Stage, tell};
-use crate::parameters::Similarity;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 

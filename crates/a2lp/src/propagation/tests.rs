@@ -3,7 +3,8 @@
 use super::*;
 use crate::affinity::symmetrise;
 use crate::neighbours::{NeighbourLists, Ranked};
-use crate::parameters::{Parameters, Similarity};
+use crate::parameters::Parameters;
+use crate::similarity::Similarity;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
