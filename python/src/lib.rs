@@ -34,7 +34,8 @@ use watched::watched;
 mod _native {
     #[pymodule_export]
     use super::{
-        _resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph, weights_of_distances,
+        _resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph, parameters,
+        weights_of_distances,
     };
 
     #[pymodule_init]
@@ -125,6 +126,12 @@ fn read_graph(arrays: &GraphArrays<'_>, rows: usize) -> PyResult<NeighbourGraph>
         return Err(wrong(&format!("{} row starts for {rows} rows", starts.len())));
     }
     Ok(NeighbourGraph { starts, columns, weights })
+}
+
+/// Every parameter: its name, its default as text, and what it is.
+#[pyfunction]
+fn parameters() -> Vec<(&'static str, String, &'static str)> {
+    settings::table()
 }
 
 /// Checks settings without doing anything.

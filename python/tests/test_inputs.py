@@ -1,12 +1,14 @@
 """Whatever users hold goes in, or is refused with a reason."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.neighbors import KNeighborsTransformer
 
 import a2lp
-from a2lp import A2LP, A2LPWarning
+from a2lp import A2LP, A2LPWarning, _native
 
 
 def test_layouts_and_types_give_the_same_labels(stacked, tmp_path):
@@ -203,3 +205,14 @@ def test_pseudo_labeller_filters_as_training_goes_on(domains):
     assert not few.keep.any()
     with pytest.raises(ValueError, match="n_rounds = 0"):
         a2lp.PseudoLabeller(n_rounds=0)
+
+
+def test_every_parameter_of_the_library_is_here():
+    signature = inspect.signature(A2LP.__init__).parameters
+    for name, default, about in _native.parameters():
+        assert name in signature and f"    {name} :" in A2LP.__doc__, f"{name}: {about}"
+        ours = signature[name].default
+        # joblib says None for all cores, where the library says 0.
+        ours = 0 if name == "n_jobs" and ours is None else ours
+        assert ours == (type(ours)(default) if not isinstance(ours, bool) else default == "true"), name
+    assert set(signature) - {"self", "progress"} == {name for name, _, _ in _native.parameters()}

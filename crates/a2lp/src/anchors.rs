@@ -1,6 +1,6 @@
 //! Anchors: one virtual labelled item per class, the weighted mean of the target items predicted as it (eq. 9).
 
-use crate::features::{FeatureMatrix, normalise};
+use crate::features::{FeatureMatrix, normalise, weighted_mean};
 use crate::labels::ClassId;
 use crate::pseudo_labels::{PseudoLabels, Status};
 use rayon::prelude::*;
@@ -71,19 +71,4 @@ pub(crate) fn place_anchors(pseudo: &PseudoLabels, round: usize, averaging: &Ave
         })
         .collect();
     anchors.into_iter().flatten().collect()
-}
-
-/// Σ weight·row / total, summed in order in f64.
-pub(crate) fn weighted_mean<'a>(
-    rows: impl Iterator<Item = (&'a [f32], f64)>,
-    total: f64,
-    columns: usize,
-) -> Vec<f32> {
-    let mut sum = vec![0f64; columns];
-    for (row, weight) in rows {
-        for (sum, &value) in sum.iter_mut().zip(row) {
-            *sum += weight * f64::from(value);
-        }
-    }
-    sum.into_iter().map(|s| (s / total) as f32).collect()
 }

@@ -248,6 +248,21 @@ impl Domains {
     }
 }
 
+/// Σ weight·row / total, summed in order in f64.
+pub(crate) fn weighted_mean<'a>(
+    rows: impl Iterator<Item = (&'a [f32], f64)>,
+    total: f64,
+    columns: usize,
+) -> Vec<f32> {
+    let mut sum = vec![0f64; columns];
+    for (row, weight) in rows {
+        for (sum, &value) in sum.iter_mut().zip(row) {
+            *sum += weight * f64::from(value);
+        }
+    }
+    sum.into_iter().map(|s| (s / total) as f32).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

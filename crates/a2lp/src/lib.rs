@@ -66,8 +66,8 @@ pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
 pub use observer::{FinishedRound, Observer, Stage};
 pub use parameters::{
-    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Method, Neighbours,
-    Parameters, Solver, SourceNodes, Unreached,
+    AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, Group, Kind, LabelWeight, Method,
+    Neighbours, ParameterInfo, Parameters, Solver, SourceNodes, Unreached, Value,
 };
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};

@@ -7,10 +7,10 @@
 //! | discriminant | projected so that classes are tight | the k nearest, new in every round | of the last round |
 
 use crate::affinity::{Affinity, full_graph, symmetrise};
-use crate::anchors::{Anchor, Averaging, place_anchors, weighted_mean};
+use crate::anchors::{Anchor, Averaging, place_anchors};
 use crate::discriminant::Discriminant;
 use crate::error::Error;
-use crate::features::{Domains, FeatureMatrix};
+use crate::features::{Domains, FeatureMatrix, weighted_mean};
 use crate::graph::NeighbourGraph;
 use crate::labels::ClassId;
 use crate::neighbours::{

@@ -65,68 +65,20 @@ pub(crate) struct LabelArgs {
     #[arg(long, help_heading = FILES, hide_short_help = true)]
     pub(crate) json: bool,
 
-    /// How labels come to the target: lp (label propagation, once), a2lp (with anchors, the paper's), consensus (two or
-    /// three differently built graphs that vote in every round: two to six times as long, more reliable where the domains are
-    /// far apart) [default: a2lp]
-    #[arg(long, help_heading = EVERYDAY, value_parser = parser(Method::WORDS))]
-    pub(crate) method: Option<Method>,
-    /// Graphs that vote in a consensus: 2 (raw, centred) or 3 (and discriminant) [default: 3]
-    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) views: Option<usize>,
+    #[command(flatten)]
+    pub(crate) parameters: ParameterArgs,
     /// Take the labels of plain label propagation instead, when their quality score is higher by more than 0.01
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) guard: bool,
     /// Do not measure the quality of the labels, which takes another graph
     #[arg(long, conflicts_with = "guard", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) no_quality: bool,
-    /// k, the neighbours of each node, or `all`. Raise it when items stay unreached, lower it for classes with few
-    /// items [default: 20]
-    #[arg(long, value_name = "K", help_heading = EVERYDAY, value_parser = parse_neighbours)]
-    pub(crate) neighbours: Option<Neighbours>,
-    /// How far labels travel, from 0 to 1. Raise it when the domains are far apart and clusters are clean
-    /// [default: 0.5]
-    #[arg(long, help_heading = EVERYDAY)]
-    pub(crate) alpha: Option<f64>,
-    /// Rounds of propagation with new anchors before each; 1 is plain label propagation [default: 10]
-    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) rounds: Option<usize>,
-    /// Mark items below this confidence (0 to 1) as low-confidence; they keep their label [default: 0]
-    #[arg(long, value_name = "W", help_heading = EVERYDAY)]
-    pub(crate) min_confidence: Option<f32>,
-    /// How alike two vectors are. Cosine suits network features; the others use the vectors' lengths as well
-    /// [default: cosine]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(Similarity::WORDS))]
-    pub(crate) similarity: Option<Similarity>,
-    /// σ² of the Gaussian similarity. Raise it when all items come out unreached; about the typical squared
-    /// distance between neighbours works [default: 1]
-    #[arg(long, value_name = "S", help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) gauss_sigma2: Option<f64>,
-    /// How neighbours are searched for. Exact compares every pair in full. Screened looks at six bits of every number
-    /// first and misses next to nothing; pruned looks only at groups of rows nearby and misses about one in a hundred;
-    /// nndescent is the paper's. These three report how many neighbours they missed. Auto takes exact, and for so many
-    /// rows that it would take long, screened or pruned [default: auto]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = graph_method())]
-    pub(crate) graph_method: Option<GraphMethod>,
-    /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
-    /// [default: all]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(SourceNodes::WORDS))]
-    pub(crate) source_nodes: Option<SourceNodes>,
-    /// What an item gets that no label reaches: nothing, or the label of the most similar labelled node
-    /// [default: unlabelled]
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true, value_parser = parser(Unreached::WORDS))]
-    pub(crate) unreached: Option<Unreached>,
     /// Share of unreached items (0 to 1) above which the exit code is 1 [default: 0.5]
     #[arg(long, value_name = "SHARE", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) max_unreached: Option<f64>,
     /// Exit code 1 at any warning, not only when labels did not reach or the solver did not converge
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) strict: bool,
-    /// Worker threads; 0 = one per core. The labels do not depend on it [default: 0]
-    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) threads: Option<usize>,
-    /// Seed of everything random; kept in the run record. Only pruned and nndescent use it [default: 0]
-    #[arg(long, value_name = "N", help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) seed: Option<u64>,
     /// Print what the run would do and take (method, memory, seconds), and stop before it begins
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) dry_run: bool,
@@ -144,33 +96,4 @@ pub(crate) struct LabelArgs {
     /// Settings of a paper's dataset; single options still win
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) preset: Option<Preset>,
-    /// How the linear system is solved: auto takes cg for alpha < 1 and dense above. Dense needs 8·n² bytes
-    /// [default: auto]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(Solver::WORDS))]
-    pub(crate) solver: Option<Solver>,
-    /// Relative residual at which cg stops. Raise it if a run does not converge [default: 1e-6]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) tolerance: Option<f64>,
-    /// Iterations after which cg gives up [default: 1000]
-    #[arg(long, value_name = "N", help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) max_iterations: Option<usize>,
-    /// Weights of the items in an anchor; uniform is the paper's ablation [default: entropy]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorWeights::WORDS))]
-    pub(crate) anchor_weights: Option<AnchorWeights>,
-    /// Keep the anchors of earlier rounds, or only the newest [default: add]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorMode::WORDS))]
-    pub(crate) anchor_mode: Option<AnchorMode>,
-    /// Average rows of unit length (the authors' code) or rows as given (the paper's eq. 9) [default: unit]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(AnchorSpace::WORDS))]
-    pub(crate) anchor_space: Option<AnchorSpace>,
-    /// Count the node itself among its k neighbours, as the authors' code does
-    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) k_includes_self: bool,
-    /// Let classes weigh alike however many labelled nodes they have; for a very unbalanced source
-    /// [default: none]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true, value_parser = parser(LabelWeight::WORDS))]
-    pub(crate) label_weight: Option<LabelWeight>,
-    /// End early when a round changes no label
-    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) stop_when_stable: bool,
 }

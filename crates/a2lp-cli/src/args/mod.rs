@@ -6,6 +6,7 @@ mod experiment;
 #[cfg(feature = "networks")]
 mod extract;
 mod label;
+mod parameters;
 #[cfg(feature = "networks")]
 mod train;
 
@@ -19,12 +20,12 @@ pub(crate) use experiment::{
 #[cfg(feature = "networks")]
 pub(crate) use extract::ExtractArgs;
 pub(crate) use label::LabelArgs;
+use parameters::ParameterArgs;
 #[cfg(feature = "networks")]
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
 
 use a2lp::{
-    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Parameters,
-    Similarity, Solver, SourceNodes, Unreached,
+    AnchorWeights, GraphMethod, Method, Neighbours, Parameters, Similarity, SourceNodes,
 };
 use a2lp_data::FieldNames;
 use clap::builder::PossibleValuesParser;

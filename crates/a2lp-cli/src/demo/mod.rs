@@ -120,7 +120,7 @@ fn label_saved(args: &DemoArgs) -> anyhow::Result<String> {
     let command = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let Command::Label(mut again) = Cli::parse_from(words).command else { return Ok(String::new()) };
     again.force = true;
-    again.threads = Some(args.threads);
+    again.parameters.give("threads", args.threads);
     let page = args.looks.report.as_ref().map(|page| page.clone().or(Some(args.out.join("report.html"))));
     again.looks = Looks { report: page, more: args.looks.more.clone() };
     Ok(label::work(&again, command)?.drawn)

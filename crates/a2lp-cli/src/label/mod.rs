@@ -13,7 +13,7 @@ use crate::report::{self, Drawn};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{
     CheckedParameters, Classes, Domains, FeatureMatrix, GraphMethod, Labelling, Labels, Method,
-    NeighbourGraph, Parameters, Shape, Similarity,
+    NeighbourGraph, Parameters, Shape,
 };
 use a2lp_data::{FeatureFile, read_class_names, read_graph, read_ids, read_labels, stack};
 use a2lp_report::record::{Consensus, Evaluation, Guard, Input, Inputs, Memory, Summary, Timings, settings};
@@ -83,7 +83,7 @@ pub(crate) fn work(args: &LabelArgs, command: Vec<String>) -> anyhow::Result<Don
     }
     memory::check(&plan, args.max_memory)?;
 
-    let loaded = opened.load(args)?;
+    let loaded = opened.load(args, &parameters)?;
     let read_secs = started.elapsed().as_secs_f64();
     let graph =
         args.graph.as_deref().map(|path| Ok::<_, anyhow::Error>((path, read_graph(path)?))).transpose()?;
@@ -205,38 +205,7 @@ impl Found {
 
 /// Flags over preset over defaults.
 fn resolve(args: &LabelArgs) -> Parameters {
-    let mut p = Preset::parameters(args.preset);
-    macro_rules! set {
-        ($($name:ident),*) => { $(if let Some(value) = args.$name { p = p.$name(value); })* };
-    }
-    set!(
-        method,
-        views,
-        alpha,
-        rounds,
-        min_confidence,
-        graph_method,
-        source_nodes,
-        unreached,
-        threads,
-        solver,
-        tolerance,
-        max_iterations
-    );
-    set!(anchor_weights, anchor_mode, anchor_space, label_weight, seed);
-    match args.neighbours {
-        Some(a2lp::Neighbours::Nearest(k)) => p = p.neighbours(k),
-        Some(a2lp::Neighbours::All) => p = p.full_graph(),
-        None => {}
-    }
-    p.similarity(similarity(args))
-        .k_includes_self(args.k_includes_self)
-        .stop_when_stable(args.stop_when_stable)
-}
-
-/// The similarity that was asked for.
-fn similarity(args: &LabelArgs) -> Similarity {
-    args.similarity.unwrap_or(Similarity::Cosine).with_sigma2(args.gauss_sigma2.unwrap_or(1.0))
+    args.parameters.apply(Preset::parameters(args.preset))
 }
 
 /// Refuses before any work when an output is in the way.
@@ -369,14 +338,14 @@ impl Opened {
     }
 
     /// Reads the features.
-    fn load(self, args: &LabelArgs) -> anyhow::Result<Loaded> {
+    fn load(self, args: &LabelArgs, parameters: &CheckedParameters) -> anyhow::Result<Loaded> {
         let Opened { source, target, mut labels, labels_path, mut truth, mut ids } = self;
         let (mut source_input, mut target_input) = (input(&source, args), input(&target, args));
         let mut source_rows = source.rows();
         let mut files = [source, target];
         let mut features = stack(&mut files)?;
         // Before rows are left out, so that the numbers are those of the files.
-        if similarity(args).scales_rows() {
+        if parameters.similarity().scales_rows() {
             note_zeros(&features, source_rows, &files);
         }
         let invalid = features.invalid_rows();

@@ -6,7 +6,6 @@
 use super::cpu::Instructions;
 use super::{CacheLine, Chain, Loops, ScoreTile, floats_mut, grow, vectorised};
 use crate::features::FeatureMatrix;
-use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -36,18 +35,18 @@ pub(crate) struct QuantisedRows {
 }
 
 impl QuantisedRows {
-    pub(crate) fn new(features: &FeatureMatrix, similarity: Similarity) -> Self {
-        Self::from_rows(features, similarity, features.rows(), |row| row)
+    pub(crate) fn new(features: &FeatureMatrix, chain: Chain) -> Self {
+        Self::from_rows(features, chain, features.rows(), |row| row)
     }
 
     /// The rows in another order.
-    pub(crate) fn in_order(features: &FeatureMatrix, similarity: Similarity, order: &[u32]) -> Self {
-        Self::from_rows(features, similarity, order.len(), |position| order[position] as usize)
+    pub(crate) fn in_order(features: &FeatureMatrix, chain: Chain, order: &[u32]) -> Self {
+        Self::from_rows(features, chain, order.len(), |position| order[position] as usize)
     }
 
     fn from_rows(
         features: &FeatureMatrix,
-        similarity: Similarity,
+        chain: Chain,
         rows: usize,
         row_at: impl Fn(usize) -> usize + Sync,
     ) -> Self {
@@ -56,7 +55,7 @@ impl QuantisedRows {
         let (largest, offset) = if signed { (31.0, 32) } else { (63.0, 0) };
         let width = columns.next_multiple_of(64);
         let mut bytes = vec![0i8; rows * width];
-        let distances = similarity.chain() == Chain::SquaredDistance;
+        let distances = chain == Chain::SquaredDistance;
         let described: Vec<(f32, f32, i32, f32, f32)> = bytes
             .par_chunks_exact_mut(width)
             .with_min_len(64)
@@ -101,10 +100,10 @@ impl QuantisedRows {
 
     /// Largest possible difference between a cheap score and the true one, for each row against any other:
     /// |a·b − â·b̂| ≤ ‖a−â‖‖b̂‖ + ‖a‖‖b−b̂‖ (twice that for distances), and a little for rounding.
-    pub(crate) fn error_bounds(&self, similarity: Similarity) -> Vec<f32> {
+    pub(crate) fn error_bounds(&self, chain: Chain) -> Vec<f32> {
         let largest = |values: &[f32]| values.iter().copied().fold(0f32, f32::max);
         let (error, norm) = (largest(&self.errors), largest(&self.norms));
-        let factor = if similarity.chain() == Chain::SquaredDistance { 2.0 } else { 1.0 };
+        let factor = if chain == Chain::SquaredDistance { 2.0 } else { 1.0 };
         let bound = |(own_error, own_norm): (&f32, &f32)| {
             let rounding = 1e-5 * (own_norm + norm) * (own_norm + norm);
             factor * (own_error * (norm + error) + own_norm * error) + rounding
@@ -312,6 +311,7 @@ fn unsigned(bytes: &[i8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::similarity::Similarity;
 
     #[test]
     fn every_instruction_set_gives_the_scores_of_the_plain_sum() {
@@ -322,8 +322,8 @@ mod tests {
                 .collect();
             let features = FeatureMatrix::new(rows, columns, values).unwrap();
             for similarity in [Similarity::Dot3, Similarity::Gaussian { sigma2: 1.0 }] {
-                let quantised = QuantisedRows::new(&features, similarity);
-                let bounds = quantised.error_bounds(similarity);
+                let quantised = QuantisedRows::new(&features, similarity.chain());
+                let bounds = quantised.error_bounds(similarity.chain());
                 for kernel in available() {
                     let mut packed = PackedBytes::for_kernel(kernel);
                     let mut tile = ScoreTile::new();

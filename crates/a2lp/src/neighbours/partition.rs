@@ -1,8 +1,7 @@
 //! Rows in groups of similar ones: a few rounds of k-means on a sample, then every row to its nearest centre.
 
 use super::{BestOf, exact};
-use crate::anchors::weighted_mean;
-use crate::features::{FeatureMatrix, ROWS_PER_TASK, normalise};
+use crate::features::{FeatureMatrix, ROWS_PER_TASK, normalise, weighted_mean};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::similarity::Similarity;
 use rayon::prelude::*;

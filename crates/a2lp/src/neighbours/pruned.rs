@@ -40,7 +40,7 @@ pub(super) fn find(
     let probes = centres.probes_for(k, WANTED);
     begin()?;
     let partition = Partition::new(centres);
-    let quantised = QuantisedRows::in_order(features, similarity, &partition.order);
+    let quantised = QuantisedRows::in_order(features, similarity.chain(), &partition.order);
 
     let packed: Vec<PackedBytes> = (0..partition.groups())
         .into_par_iter()

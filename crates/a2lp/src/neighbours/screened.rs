@@ -58,8 +58,8 @@ pub(super) fn find(
     similarity: Similarity,
     observer: &dyn Observer,
 ) -> Result<(NeighbourLists, f64), Error> {
-    let quantised = QuantisedRows::new(features, similarity);
-    let bounds = quantised.error_bounds(similarity);
+    let quantised = QuantisedRows::new(features, similarity.chain());
+    let bounds = quantised.error_bounds(similarity.chain());
     let more = |k| candidates(k, features.columns());
     let proposed = match wanted {
         Wanted::Nearest(k) => Wanted::Nearest(more(k)),

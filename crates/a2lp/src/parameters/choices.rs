@@ -1,0 +1,175 @@
+//! The choices among parameters, and the words for them.
+
+use super::setting::{Kind, Setting, Value};
+use serde::{Deserialize, Serialize};
+
+/// How labels come to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Label propagation, once.
+    Lp,
+    /// Label propagation with augmented anchors: the paper's.
+    A2lp,
+    /// Two or three differently built graphs that vote in every round.
+    Consensus,
+}
+
+/// How many neighbours each node has (k).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// The k most similar other nodes.
+    Nearest(usize),
+    /// Every other node: the full graph.
+    All,
+}
+
+impl From<usize> for Neighbours {
+    fn from(k: usize) -> Self {
+        Neighbours::Nearest(k)
+    }
+}
+
+/// A number, or the word `all`.
+impl Serialize for Neighbours {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Neighbours::Nearest(k) => serializer.serialize_u64(*k as u64),
+            Neighbours::All => serializer.serialize_str("all"),
+        }
+    }
+}
+
+/// How neighbours are searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GraphMethod {
+    /// What is fastest for the size at hand without missing a neighbour.
+    Auto,
+    /// Every pair in full.
+    Exact,
+    /// Six-bit rows propose, full scores choose; misses next to nothing, and says how much.
+    Screened,
+    /// Rows are grouped and look only at the groups near them; for many rows. Says how much it missed.
+    Pruned,
+    /// NN-Descent, the search the paper names. Says how much it missed.
+    Nndescent,
+}
+
+/// Which source rows become labelled nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceNodes {
+    /// Every source row.
+    All,
+    /// One node per class, the mean of its rows: the paper's variant for large sources.
+    Centres,
+}
+
+/// How the linear system is solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Solver {
+    /// Conjugate gradients for α < 1, dense for α > 1.
+    Auto,
+    /// Conjugate gradients on the sparse system; α < 1 only.
+    Cg,
+    /// A factorisation of the n × n matrix in f64.
+    Dense,
+}
+
+/// Weights of target items within their class's anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnchorWeights {
+    /// The entropy weight of eq. 8.
+    Entropy,
+    /// All equal.
+    Uniform,
+}
+
+/// What becomes of the anchors of earlier rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnchorMode {
+    /// They stay (eq. 10).
+    Add,
+    /// Only the newest are in the graph.
+    Replace,
+}
+
+/// Which vectors an anchor averages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnchorSpace {
+    /// The rows the graph is built from (of unit length under the cosine).
+    Unit,
+    /// The rows as given: eq. 9 to the letter.
+    Raw,
+}
+
+/// Scale of the label matrix Y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabelWeight {
+    /// One per labelled node.
+    None,
+    /// One per class, shared equally by its labelled nodes.
+    ClassSize,
+}
+
+/// What a target item gets that no label can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unreached {
+    /// No label.
+    Unlabelled,
+    /// The label of the most similar labelled node or anchor; still reported as unreached.
+    Nearest,
+}
+
+/// Gives choices the words that users write for them, the same at every front end.
+macro_rules! words {
+    ($($choice:ident { $($word:literal => $variant:ident),* })*) => {
+        $(impl $choice {
+            /// What users write, and what it stands for.
+            pub const WORDS: &[(&str, $choice)] = &[$(($word, $choice::$variant)),*];
+
+            /// The word for it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($choice::$variant => $word,)*
+                }
+            }
+        }
+
+        impl Setting for $choice {
+            fn kind() -> Kind {
+                Kind::Words(vec![$($word),*])
+            }
+
+            fn read(value: Value<'_>) -> Option<Self> {
+                let Value::Word(given) = value else { return None };
+                Self::WORDS.iter().find(|(word, _)| *word == given).map(|(_, choice)| *choice)
+            }
+
+            fn show(&self) -> String {
+                self.as_str().into()
+            }
+        })*
+    };
+}
+
+words! {
+    Method { "lp" => Lp, "a2lp" => A2lp, "consensus" => Consensus }
+    GraphMethod {
+        "auto" => Auto, "exact" => Exact, "screened" => Screened, "pruned" => Pruned, "nndescent" => Nndescent
+    }
+    SourceNodes { "all" => All, "centres" => Centres }
+    Solver { "auto" => Auto, "cg" => Cg, "dense" => Dense }
+    AnchorWeights { "entropy" => Entropy, "uniform" => Uniform }
+    AnchorMode { "add" => Add, "replace" => Replace }
+    AnchorSpace { "unit" => Unit, "raw" => Raw }
+    LabelWeight { "none" => None, "class-size" => ClassSize }
+    Unreached { "unlabelled" => Unlabelled, "nearest" => Nearest }
+}

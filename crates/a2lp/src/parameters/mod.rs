@@ -1,0 +1,367 @@
+//! What can be chosen about a run. [`Parameters`] is the builder; [`Parameters::check`] turns it into
+//! [`CheckedParameters`], the only thing a run accepts, so nothing can be wrong once work has begun.
+
+mod choices;
+mod setting;
+
+pub use choices::{
+    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Solver,
+    SourceNodes, Unreached,
+};
+use setting::Setting;
+pub use setting::{Group, Kind, ParameterInfo, Value};
+
+use crate::error::Error;
+use crate::similarity::Similarity;
+use serde::Serialize;
+use std::sync::OnceLock;
+
+macro_rules! parameters {
+    (
+        $($(#[doc = $help:literal])+ $name:ident($given:ty): $type:ty = $default:expr, $python:literal, $value:literal, $group:ident;)*
+        beside the settings that make a result:
+        $($(#[doc = $side_help:literal])+ $side:ident($side_given:ty): $side_type:ty = $side_default:expr, $side_python:literal, $side_value:literal, $side_group:ident;)*
+    ) => {
+        /// The builder. Every setter takes and returns `self`; defaults are the recommended ones.
+        ///
+        /// ```
+        /// let parameters = a2lp::Parameters::new().neighbours(20).alpha(0.5).rounds(10).check()?;
+        /// # Ok::<(), a2lp::Error>(())
+        /// ```
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        pub struct Parameters {
+            $(pub(crate) $name: $type,)*
+            $(#[serde(skip)] pub(crate) $side: $side_type,)*
+        }
+
+        impl Default for Parameters {
+            fn default() -> Self {
+                Parameters { $($name: $default,)* $($side: $side_default,)* }
+            }
+        }
+
+        #[allow(clippy::useless_conversion)]
+        impl Parameters {
+            $($(#[doc = $help])+
+            pub fn $name(mut self, $name: $given) -> Self {
+                self.$name = $name.into();
+                self
+            })*
+            $($(#[doc = $side_help])+
+            pub fn $side(mut self, $side: $side_given) -> Self {
+                self.$side = $side.into();
+                self
+            })*
+
+            /// Every parameter, as front ends know it.
+            pub fn table() -> &'static [ParameterInfo] {
+                static TABLE: OnceLock<Vec<ParameterInfo>> = OnceLock::new();
+                TABLE.get_or_init(|| {
+                    let defaults = Parameters::new();
+                    vec![
+                        $(info!(defaults, $name: $type, concat!($($help),+), $python, $value, $group),)*
+                        $(info!(defaults, $side: $side_type, concat!($($side_help),+), $side_python, $side_value, $side_group),)*
+                    ]
+                })
+            }
+        }
+    };
+}
+
+macro_rules! info {
+    ($defaults:ident, $name:ident: $type:ty, $help:expr, $python:literal, $value:literal, $group:ident) => {
+        ParameterInfo {
+            // Made once in the life of a process.
+            name: Box::leak(stringify!($name).replace('_', "-").into_boxed_str()),
+            python: $python,
+            value_name: $value,
+            help: $help,
+            group: Group::$group,
+            kind: <$type as Setting>::kind(),
+            default: $defaults.$name.show(),
+            set: |parameters, value| match <$type as Setting>::read(value) {
+                Some(value) => {
+                    parameters.$name = value;
+                    true
+                }
+                None => false,
+            },
+        }
+    };
+}
+
+// One entry declares a parameter everywhere: the builder, the command line, files of options, Python and the documentation.
+// The doc comment is the help text.
+parameters! {
+    /// How labels come to the target: lp (label propagation, once), a2lp (with anchors, the paper's), consensus (two or
+    /// three differently built graphs that vote in every round: two to six times as long, more reliable where the domains
+    /// are far apart)
+    method(Method): Method = Method::A2lp, "method", "METHOD", Common;
+    /// Graphs that vote in a consensus: 2 (raw, centred) or 3 (and discriminant)
+    views(usize): usize = 3, "views", "N", Everyday;
+    /// k, the neighbours of each node, or `all`. Raise it when items stay unreached, lower it for classes with few items
+    neighbours(usize): Neighbours = Neighbours::Nearest(20), "n_neighbors", "K", Common;
+    /// How far labels travel (α), from 0 to 1, or above 1 with the dense solver. Raise it when the domains are far apart
+    /// and clusters are clean
+    alpha(f64): f64 = 0.5, "alpha", "ALPHA", Common;
+    /// Rounds of propagation with new anchors before each; 1 is plain label propagation
+    rounds(usize): usize = 10, "n_rounds", "N", Everyday;
+    /// How alike two vectors are. Cosine suits network features; the others use the vectors' lengths as well
+    similarity(Similarity): Similarity = Similarity::Cosine, "metric", "SIMILARITY", Everyday;
+    /// How neighbours are searched for. Exact compares every pair in full. Screened looks at six bits of every number
+    /// first and misses next to nothing; pruned looks only at groups of rows nearby and misses about one in a hundred;
+    /// nndescent is the paper's. These three report how many neighbours they missed. Auto takes exact, and for so many
+    /// rows that it would take long, screened or pruned
+    graph_method(GraphMethod): GraphMethod = GraphMethod::Auto, "graph_method", "SEARCH", Everyday;
+    /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
+    source_nodes(SourceNodes): SourceNodes = SourceNodes::All, "source_nodes", "NODES", Everyday;
+    /// What an item gets that no label reaches: nothing, or the label of the most similar labelled node
+    unreached(Unreached): Unreached = Unreached::Unlabelled, "unreached", "WHAT", Everyday;
+    /// Mark items below this confidence (0 to 1) as low-confidence; they keep their label
+    min_confidence(f32): f32 = 0.0, "min_confidence", "W", Common;
+    /// How the linear system is solved: auto takes cg for alpha < 1 and dense above. Dense needs 8·n² bytes
+    solver(Solver): Solver = Solver::Auto, "solver", "SOLVER", Papers;
+    /// Relative residual at which cg stops. Raise it if a run does not converge
+    tolerance(f64): f64 = 1e-6, "tol", "R", Papers;
+    /// Iterations after which cg gives up
+    max_iterations(usize): usize = 1000, "max_iter", "N", Papers;
+    /// Weights of the items in an anchor; uniform is the paper's ablation
+    anchor_weights(AnchorWeights): AnchorWeights = AnchorWeights::Entropy, "anchor_weights", "WEIGHTS", Papers;
+    /// Keep the anchors of earlier rounds, or only the newest
+    anchor_mode(AnchorMode): AnchorMode = AnchorMode::Add, "anchor_mode", "MODE", Papers;
+    /// Average rows of unit length (the authors' code) or rows as given (the paper's eq. 9)
+    anchor_space(AnchorSpace): AnchorSpace = AnchorSpace::Unit, "anchor_space", "SPACE", Papers;
+    /// Count the node itself among its k neighbours, as the authors' code does
+    k_includes_self(bool): bool = false, "k_includes_self", "", Papers;
+    /// Let classes weigh alike however many labelled nodes they have; for a very unbalanced source
+    label_weight(LabelWeight): LabelWeight = LabelWeight::None, "label_weight", "WEIGHT", Papers;
+    /// End early when a round changes no label
+    stop_when_stable(bool): bool = false, "stop_when_stable", "", Papers;
+    /// Seed of everything random; kept in the run record. Only pruned and nndescent use it
+    seed(u64): u64 = 0, "random_state", "N", Everyday;
+    beside the settings that make a result:
+    /// σ² of the Gaussian similarity. Raise it when all items come out unreached; about the typical squared distance
+    /// between neighbours works
+    gauss_sigma2(f64): Option<f64> = None, "gauss_sigma2", "S", Everyday;
+    /// Also measure the [`Quality`](crate::Quality) of the labels, which takes another graph
+    quality(bool): bool = false, "quality", "", Everyday;
+    /// Worker threads; 0 = one per core. The labels do not depend on it
+    threads(usize): usize = 0, "n_jobs", "N", Everyday;
+}
+
+impl Parameters {
+    /// The recommended settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Joins every pair of nodes instead of the nearest.
+    pub fn full_graph(mut self) -> Self {
+        self.neighbours = Neighbours::All;
+        self
+    }
+
+    /// Makes sure that every value is in range.
+    pub fn check(mut self) -> Result<CheckedParameters, Error> {
+        if self.method == Method::Lp {
+            self.rounds = self.rounds.min(1);
+        }
+        if let Some(sigma2) = self.gauss_sigma2.take() {
+            self.similarity = self.similarity.with_sigma2(sigma2);
+        }
+        let wrong = |name, value: String, rule| Err(Error::Parameter { name, value, rule });
+        if let Neighbours::Nearest(k) = self.neighbours {
+            let least = 1 + usize::from(self.k_includes_self);
+            if k < least {
+                return wrong("neighbours", k.to_string(), "at least 1 (2 when the node itself counts)");
+            }
+            if k > u32::MAX as usize {
+                return wrong("neighbours", k.to_string(), "at most 4294967295; `all` gives the full graph");
+            }
+        }
+        if !(self.alpha.is_finite() && self.alpha > 0.0) {
+            return wrong("alpha", self.alpha.to_string(), "above 0; the usual range is 0.1 to 0.99");
+        }
+        if self.alpha == 1.0 {
+            return Err(Error::Singular(1.0));
+        }
+        if self.alpha > 1.0 && self.solver == Solver::Cg {
+            return wrong(
+                "alpha",
+                self.alpha.to_string(),
+                "conjugate gradients need alpha < 1; use the dense solver",
+            );
+        }
+        if self.rounds == 0 {
+            return wrong("rounds", "0".into(), "at least 1");
+        }
+        if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
+            return wrong("tolerance", self.tolerance.to_string(), "between 0 and 1");
+        }
+        if self.max_iterations == 0 {
+            return wrong("max-iterations", "0".into(), "at least 1");
+        }
+        if !(0.0..=1.0).contains(&self.min_confidence) {
+            return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");
+        }
+        if let Some((name, value, rule)) = self.similarity.wrong_parameter() {
+            return wrong(name, value.to_string(), rule);
+        }
+        if !(2..=3).contains(&self.views) {
+            return wrong("views", self.views.to_string(), "2 or 3");
+        }
+        if self.method == Method::Consensus {
+            let plain = Parameters::new();
+            let rule = "the consensus builds its own graphs and anchors, from the cosine of all source rows";
+            if self.similarity != plain.similarity {
+                return wrong("similarity", self.similarity.as_str().into(), rule);
+            }
+            if self.source_nodes != plain.source_nodes {
+                return wrong("source-nodes", "centres".into(), rule);
+            }
+            if self.neighbours == Neighbours::All {
+                return wrong("neighbours", "all".into(), rule);
+            }
+            if self.anchor_mode != plain.anchor_mode {
+                return wrong("anchor-mode", "replace".into(), rule);
+            }
+            if self.anchor_space != plain.anchor_space {
+                return wrong("anchor-space", "raw".into(), rule);
+            }
+        }
+        Ok(CheckedParameters(self))
+    }
+}
+
+/// Parameters that are known to be in range; made by [`Parameters::check`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedParameters(Parameters);
+
+impl std::ops::Deref for CheckedParameters {
+    type Target = Parameters;
+
+    fn deref(&self) -> &Parameters {
+        &self.0
+    }
+}
+
+impl CheckedParameters {
+    /// Neighbours other than the node itself; `None` for the full graph.
+    pub(crate) fn others(&self) -> Option<usize> {
+        match self.neighbours {
+            Neighbours::Nearest(k) => Some(k - usize::from(self.k_includes_self)),
+            Neighbours::All => None,
+        }
+    }
+
+    /// The worker threads asked for.
+    pub(crate) fn pool(&self) -> Result<rayon::ThreadPool, Error> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        pool.map_err(|_| Error::Threads(self.threads))
+    }
+
+    /// The solver that `Auto` stands for.
+    pub fn resolved_solver(&self) -> Solver {
+        match self.solver {
+            Solver::Auto if self.alpha < 1.0 => Solver::Cg,
+            Solver::Auto => Solver::Dense,
+            chosen => chosen,
+        }
+    }
+
+    /// Does `work` on as many threads as a run with these parameters would.
+    pub fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+        Ok(self.pool()?.install(work))
+    }
+
+    /// Items below this confidence are marked as such.
+    pub fn min_confidence(&self) -> f32 {
+        self.0.min_confidence
+    }
+
+    /// How labels come to the target.
+    pub fn method(&self) -> Method {
+        self.0.method
+    }
+
+    /// Most rounds that are run.
+    pub fn rounds(&self) -> usize {
+        self.0.rounds
+    }
+
+    /// Which source rows become nodes.
+    pub fn source_nodes(&self) -> SourceNodes {
+        self.source_nodes
+    }
+
+    /// How alike two vectors are.
+    pub fn similarity(&self) -> Similarity {
+        self.0.similarity
+    }
+
+    /// Worker threads; 0 is one per core.
+    pub fn threads(&self) -> usize {
+        self.0.threads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_out_of_range_is_refused_by_name() {
+        let wrong = [
+            (Parameters::new().neighbours(0), "neighbours = 0"),
+            (Parameters::new().neighbours(1).k_includes_self(true), "neighbours = 1"),
+            (Parameters::new().alpha(0.0), "alpha = 0"),
+            (Parameters::new().alpha(f64::NAN), "alpha = NaN"),
+            (Parameters::new().alpha(1.0), "singular"),
+            (Parameters::new().alpha(2.0).solver(Solver::Cg), "use the dense solver"),
+            (Parameters::new().rounds(0), "rounds = 0"),
+            (Parameters::new().tolerance(0.0), "tolerance = 0"),
+            (Parameters::new().max_iterations(0), "max-iterations = 0"),
+            (Parameters::new().min_confidence(1.5), "min-confidence = 1.5"),
+            (Parameters::new().similarity(Similarity::Gaussian { sigma2: 0.0 }), "gauss-sigma2 = 0"),
+        ];
+        for (parameters, part) in wrong {
+            let message = parameters.check().unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!(Parameters::new().alpha(2.0).check().unwrap().resolved_solver(), Solver::Dense);
+    }
+
+    /// Every parameter can be set from what a user writes, defaults included, and names are used once.
+    #[test]
+    fn every_parameter_can_be_read() {
+        let mut names: Vec<&str> =
+            Parameters::table().iter().flat_map(|info| [info.name, info.python]).collect();
+        for info in Parameters::table() {
+            let mut parameters = Parameters::new();
+            let value =
+                info.parse(&info.default).unwrap_or_else(|| panic!("{}: {}", info.name, info.default));
+            assert!(info.set(&mut parameters, value), "{}", info.name);
+            assert_eq!(
+                parameters.clone().check().unwrap(),
+                Parameters::new().check().unwrap(),
+                "{}",
+                info.name
+            );
+            // Another value changes something.
+            let other = match &info.kind {
+                Kind::Flag => Value::Flag(true),
+                Kind::Count | Kind::CountOr(_) => Value::Count(2),
+                Kind::Number => Value::Number(0.25),
+                Kind::Words(words) => Value::Word(words[if info.default == words[0] { 1 } else { 0 }]),
+            };
+            assert!(info.set(&mut parameters, other), "{}", info.name);
+            assert_ne!(parameters, Parameters::new(), "{}", info.name);
+            assert!(info.help.len() > 20 && !info.wanted().is_empty());
+        }
+        names.sort_unstable();
+        names.dedup();
+        let twice = Parameters::table().iter().filter(|info| info.name == info.python).count();
+        assert_eq!(names.len(), 2 * Parameters::table().len() - twice);
+        assert_eq!(Parameters::table().iter().find(|info| info.name == "tolerance").unwrap().default, "1e-6");
+    }
+}
