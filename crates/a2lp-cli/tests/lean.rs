@@ -32,12 +32,14 @@ fn commands_that_are_absent_say_how_to_get_them() {
             "{args}: {told}"
         );
     }
-    let help = told(&a2lp(dir.path(), "--help"));
-    assert_eq!(help.matches("[not in this build: needs the feature `networks`]").count(), 3, "{help}");
-    let help = told(&a2lp(dir.path(), "experiment pairs --help"));
-    assert!(help.contains("[not in this build: needs the feature `networks`]"), "{help}");
-    let help = told(&a2lp(dir.path(), "report --help"));
-    assert!(help.contains("needs the feature `figures`"), "{help}");
+    // Lines are broken to the width of the terminal.
+    let help = |args: &str| -> String {
+        told(&a2lp(dir.path(), args)).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (all, pairs, report) = (help("--help"), help("experiment pairs --help"), help("report --help"));
+    assert_eq!(all.matches("[needs the feature `networks`]").count(), 3, "{all}");
+    assert!(pairs.contains("[not in this build: needs the feature `networks`]"), "{pairs}");
+    assert!(report.contains("needs the feature `figures`"), "{report}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::features::{Lacking, NETWORKS};
 macro_rules! absent {
     ($($name:ident: $about:literal;)*) => {$(
         #[derive(Args)]
-        #[command(about = concat!($about, " [not in this build: needs the feature `networks`]"), disable_help_flag = true)]
+        #[command(about = concat!($about, " [needs the feature `networks`]"), disable_help_flag = true)]
         pub(crate) struct $name {
             #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
             _options: Vec<std::ffi::OsString>,

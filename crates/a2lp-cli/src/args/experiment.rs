@@ -1,6 +1,11 @@
 //! The options of `a2lp experiment`.
 
 use super::*;
+#[cfg(feature = "networks")]
+use a2lp_train::Learner;
+/// Stands in for what this build lacks.
+#[cfg(not(feature = "networks"))]
+type Learner = String;
 
 /// Run one of the paper's experiments on a folder of domains
 ///
@@ -104,16 +109,13 @@ pub(crate) struct PairsArgs {
     pub(crate) method: Option<Method>,
     /// Train networks, with these learners, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    #[cfg_attr(feature = "networks", arg(value_parser = parser(a2lp_train::Learner::WORDS)))]
+    #[cfg_attr(feature = "networks", arg(value_parser = parser(Learner::WORDS)))]
     #[cfg_attr(
         not(feature = "networks"),
         arg(value_parser = absent::learners, num_args = 1.., allow_hyphen_values = true),
         doc = "\n\n[not in this build: needs the feature `networks`]"
     )]
-    #[cfg(feature = "networks")]
-    pub(crate) learners: Vec<a2lp_train::Learner>,
-    #[cfg(not(feature = "networks"))]
-    pub(crate) learners: Vec<String>,
+    pub(crate) learners: Vec<Learner>,
     #[cfg(feature = "networks")]
     #[command(flatten)]
     pub(crate) how: TrainHow,

@@ -24,9 +24,7 @@ use parameters::ParameterArgs;
 #[cfg(feature = "networks")]
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
 
-use a2lp::{
-    AnchorWeights, GraphMethod, Method, Neighbours, Parameters, Similarity, SourceNodes,
-};
+use a2lp::{AnchorWeights, GraphMethod, Method, Neighbours, Parameters, Similarity, SourceNodes};
 use a2lp_data::FieldNames;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
