@@ -68,6 +68,14 @@ def neighbor_graph(
     return csr_matrix((weights, columns, starts), shape=(len(X), len(X)))
 
 
+def looks_like_distances(entries, own, rows: int) -> bool:
+    """KNeighborsTransformer stores every row's distance to itself: 0, or nearly so where float32 rounds."""
+    others = np.abs(entries[~own])
+    if own.sum() != rows or not others.any():
+        return False
+    return bool(np.abs(entries[own]).max() <= 0.01 * np.median(others))
+
+
 def read_graph(graph, rows: int, metric: str, gauss_sigma2: float, values: str):
     """A user's graph as row starts, columns and similarities."""
     if isinstance(graph, (tuple, list)) and len(graph) == 2:
@@ -86,9 +94,7 @@ def read_graph(graph, rows: int, metric: str, gauss_sigma2: float, values: str):
         csr = graph.tocsr()
         source = np.repeat(np.arange(rows), np.diff(csr.indptr))
         own = source == csr.indices
-        # KNeighborsTransformer stores every row's distance to itself, which is 0.
-        distances = values == "auto" and own.sum() == rows and not csr.data[own].any() and csr.data.any()
-        is_distance = values == "distance" or distances
+        is_distance = values == "distance" or (values == "auto" and looks_like_distances(csr.data, own, rows))
         starts = np.concatenate([[0], np.cumsum(np.bincount(source[~own], minlength=rows))])
         indices, entries = csr.indices[~own], csr.data[~own].astype(np.float64)
     else:

@@ -33,7 +33,8 @@ pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
             (Kind::Words(words), _) => {
                 text = value.extract().map_err(|_| wrong_type(&name, &value, "a string"))?;
                 if !words.contains(&text.as_str()) {
-                    let message = format!("{name} = {text:?}: {}", info.wanted());
+                    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+                    let message = format!("{name} = {text:?}: one of {}", words.join(", "));
                     return Err(PyValueError::new_err(message));
                 }
                 Value::Word(&text)
