@@ -64,7 +64,7 @@ browser:
 	@found="$$A2LP_CHROMIUM"; for name in chromium chromium-browser google-chrome google-chrome-stable; do \
 		found="$$found$$(command -v $$name)"; done; \
 	if [ -z "$$found" ] && [ -z "$$A2LP_NO_INSTALL" ] && [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then \
-		echo "No Chromium is on this machine. The tests of the report and of the review page drive one, so apt-get"; \
+		echo "No Chromium is on this machine. The tests of the report drive one, so apt-get"; \
 		echo "installs the package chromium now. To refuse, run: A2LP_NO_INSTALL=1 make test"; \
 		(apt-get update && apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
 			|| echo "That did not work; the browser tests will be skipped."; \

@@ -251,10 +251,8 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
 /// Gives items whose ids are paths of image files thumbnails. When the first is no such path, none is looked for.
 #[cfg(not(feature = "networks"))]
 fn add_photos(items: &mut [Item]) {
-    let first = items.first().and_then(|item| item.id.as_deref()).map(Path::new);
-    let ending = first.filter(|path| path.is_file()).and_then(|path| path.extension());
-    if ending.is_some_and(|ending| ["jpg", "jpeg", "png", "webp", "bmp"].iter().any(|known| ending == *known))
-    {
+    let first = items.first().and_then(|item| item.id.as_deref());
+    if first.is_some_and(|id| Path::new(id).is_file()) {
         eprintln!("note: {}", Lacking { what: "thumbnails of photos", feature: NETWORKS });
     }
 }

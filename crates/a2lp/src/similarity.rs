@@ -15,7 +15,7 @@ pub enum Similarity {
     Cosine,
     /// exp(−‖vᵢ−vⱼ‖² / 2σ²) on the features as they are.
     Gaussian {
-        /// σ²; the paper has 1.
+        /// σ²
         sigma2: f64,
     },
     /// max(⟨vᵢ,vⱼ⟩, 0)³ on the features as they are.
@@ -23,10 +23,13 @@ pub enum Similarity {
 }
 
 impl Similarity {
+    /// σ² of the Gaussian similarity unless somebody sets it; the paper's.
+    pub const DEFAULT_SIGMA2: f64 = 1.0;
+
     /// What users write, and what it stands for; parameters have their defaults.
     pub const WORDS: &[(&str, Similarity)] = &[
         ("cosine", Similarity::Cosine),
-        ("gaussian", Similarity::Gaussian { sigma2: 1.0 }),
+        ("gaussian", Similarity::Gaussian { sigma2: Similarity::DEFAULT_SIGMA2 }),
         ("dot3", Similarity::Dot3),
     ];
 

@@ -3,7 +3,7 @@
 use super::*;
 #[cfg(feature = "networks")]
 use a2lp_train::Learner;
-/// Stands in for what this build lacks.
+/// A build without networks has no learners, and refuses every value of `--learners`.
 #[cfg(not(feature = "networks"))]
 type Learner = String;
 
@@ -129,7 +129,7 @@ pub(crate) struct SimilarityArgs {
     #[arg(long, value_delimiter = ',', default_value = "5,10,15,20,25,30,all", value_parser = parse_neighbours)]
     pub(crate) k_list: Vec<Neighbours>,
     /// σ² of the Gaussian similarity
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = Similarity::DEFAULT_SIGMA2)]
     pub(crate) gauss_sigma2: f64,
 }
 

@@ -211,7 +211,7 @@ pub(crate) struct GraphArgs {
     #[arg(long, default_value = Similarity::WORDS[0].0, value_parser = parser(Similarity::WORDS))]
     pub(crate) similarity: Similarity,
     /// σ² of the Gaussian similarity
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = Similarity::DEFAULT_SIGMA2)]
     pub(crate) gauss_sigma2: f64,
     /// How neighbours are searched for; see `a2lp label --help`
     #[arg(long, default_value = "auto", value_parser = graph_method())]

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 #[derive(Clone, Default)]
 pub(crate) struct ParameterArgs(Vec<(&'static ParameterInfo, String)>);
 
-/// All but `quality`, which `label` measures unless it is told not to.
+/// Every parameter except `quality`: `label` measures it by default, and `--no-quality` turns it off.
 fn table() -> impl Iterator<Item = &'static ParameterInfo> {
     Parameters::table().iter().filter(|info| info.name != "quality")
 }

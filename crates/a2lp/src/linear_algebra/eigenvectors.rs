@@ -32,12 +32,14 @@ pub(crate) fn leading_eigenvectors(
 struct Tridiagonal {
     n: usize,
     diagonal: Vec<f64>,
-    /// Beside the diagonal: entry k joins k and k + 1.
+    /// Beside the diagonal: entry k joins k and k + 1; the last is 0.
     beside: Vec<f64>,
-    /// Reflection k is I − s·v·vᵀ on the coordinates after k; v stands in row k of this matrix, from the diagonal on.
+    /// Reflection k is I − s·v·vᵀ and acts on the coordinates after k. Row k of this matrix holds v, right of the diagonal.
     reflections: Vec<f32>,
     /// s of each reflection.
     scales: Vec<f32>,
+    /// The largest absolute row sum of T: no eigenvalue is larger.
+    norm: f64,
 }
 
 impl Tridiagonal {
@@ -56,18 +58,16 @@ impl Tridiagonal {
             diagonal[k] = f64::from(row[k]);
             let x = &mut row[k + 1..];
             let length = x.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
-            let Some(&first) = x.first().filter(|_| length > 0.0) else {
-                pending_only(below, n, k, &v, &w);
-                v.fill(0.0);
-                w.fill(0.0);
-                continue;
-            };
-            // x becomes a multiple of the first unit vector; the sign avoids cancellation.
-            let reflected = -length.copysign(f64::from(first));
-            beside[k] = reflected;
-            x[0] = (f64::from(first) - reflected) as f32;
-            let square: f64 = x.iter().map(|&value| f64::from(value).powi(2)).sum();
-            let scale = 2.0 / square;
+            // A column of zeros needs no reflection: s stays 0, and what follows applies the pending update alone.
+            let mut scale = 0.0;
+            if length > 0.0 {
+                // x becomes a multiple of the first unit vector; the sign avoids cancellation.
+                let first = f64::from(x[0]);
+                let reflected = -length.copysign(first);
+                beside[k] = reflected;
+                x[0] = (first - reflected) as f32;
+                scale = 2.0 / x.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
+            }
             scales[k] = scale as f32;
             // One pass over the rows below: the pending update, and p = A·x.
             let next = &*x;
@@ -89,23 +89,15 @@ impl Tridiagonal {
                 *w = (scale * f64::from(p) - shift * f64::from(x)) as f32;
             }
         }
-        beside.pop();
-        Ok(Tridiagonal { n, diagonal, beside, reflections: a, scales })
-    }
-
-    /// Largest absolute row sum: no eigenvalue is larger.
-    fn norm(&self) -> f64 {
-        let side = |at: Option<&f64>| at.map_or(0.0, |value| value.abs());
-        let sum = |k: usize| {
-            let before = if k > 0 { self.beside.get(k - 1) } else { None };
-            self.diagonal[k].abs() + side(before) + side(self.beside.get(k))
-        };
-        (0..self.n).map(sum).fold(0.0, f64::max)
+        let before = |k: usize| if k > 0 { beside[k - 1] } else { 0.0 };
+        let row_sum = |k: usize| diagonal[k].abs() + before(k).abs() + beside[k].abs();
+        let norm = (0..n).map(row_sum).fold(0.0, f64::max);
+        Ok(Tridiagonal { n, diagonal, beside, reflections: a, scales, norm })
     }
 
     /// What is as good as zero.
     fn tiny(&self) -> f64 {
-        (self.norm() * f64::EPSILON).max(1e-300)
+        (self.norm * f64::EPSILON).max(1e-300)
     }
 
     /// Eigenvalues below `limit`: the negative pivots of T − limit·I.
@@ -126,7 +118,7 @@ impl Tridiagonal {
 
     /// The eigenvalue with so many below it.
     fn eigenvalue(&self, rank: usize) -> f64 {
-        let norm = self.norm();
+        let norm = self.norm;
         let (mut low, mut high) = (-norm, norm);
         while high - low > 4.0 * f64::EPSILON * norm {
             let middle = (low + high) / 2.0;
@@ -144,10 +136,10 @@ impl Tridiagonal {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         for &value in values {
             let mut vector = vec![0f64; self.n];
+            let solver = Shifted::new(self, value);
             // A start that lies within what was found already is drawn again.
             for _attempt in 0..8 {
                 vector.iter_mut().for_each(|number| *number = draw(&mut state));
-                let solver = Shifted::new(self, value);
                 let mut length = remove(&mut vector, &found);
                 for _ in 0..ITERATIONS {
                     solver.solve(&mut vector);
@@ -177,15 +169,6 @@ impl Tridiagonal {
             x.iter_mut().zip(v).for_each(|(x, &v)| *x -= factor * f64::from(v));
         }
         x.into_iter().map(|value| value as f32).collect()
-    }
-}
-
-/// Applies a pending update alone.
-fn pending_only(below: &mut [f32], n: usize, k: usize, v: &[f32], w: &[f32]) {
-    for (i, row) in (k + 1..).zip(below.chunks_exact_mut(n)) {
-        for j in k + 1..n {
-            row[j] -= v[i] * w[j] + w[i] * v[j];
-        }
     }
 }
 
@@ -244,7 +227,7 @@ struct Shifted {
 impl Shifted {
     fn new(matrix: &Tridiagonal, shift: f64) -> Self {
         let (n, tiny) = (matrix.n, matrix.tiny());
-        let beside = |k: usize| matrix.beside.get(k).copied().unwrap_or(0.0);
+        let beside = |k: usize| matrix.beside[k];
         let mut upper = Vec::with_capacity(n);
         let mut steps = Vec::with_capacity(n.saturating_sub(1));
         let mut row = [matrix.diagonal[0] - shift, beside(0), 0.0];

@@ -143,7 +143,7 @@ parameters! {
     /// σ² of the Gaussian similarity. Raise it when all items come out unreached; about the typical squared distance
     /// between neighbours works
     gauss_sigma2(f64): Option<f64> = None, "gauss_sigma2", "S", Everyday;
-    /// Also measure the [`Quality`](crate::Quality) of the labels, which takes another graph
+    /// Also measure the quality of the labels, which takes another graph
     quality(bool): bool = false, "quality", "", Everyday;
     /// Worker threads; 0 = one per core. The labels do not depend on it
     threads(usize): usize = 0, "n_jobs", "N", Everyday;

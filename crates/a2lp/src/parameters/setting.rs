@@ -94,7 +94,7 @@ settings! {
         },
         |self| self.as_str().into();
     // The σ² of a similarity that has one; without it, that of the similarity itself.
-    Option<f64>, Kind::Number, |value| number(value).map(Some), |self| short(self.unwrap_or(1.0));
+    Option<f64>, Kind::Number, |value| number(value).map(Some), |self| short(self.unwrap_or(Similarity::DEFAULT_SIGMA2));
 }
 
 /// Small numbers as people write them: 1e-6, not 0.000001.
@@ -102,7 +102,7 @@ fn short(number: f64) -> String {
     if number != 0.0 && number.abs() < 1e-3 { format!("{number:e}") } else { number.to_string() }
 }
 
-/// Where a parameter stands in help.
+/// The section of the help text that lists a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Among those that people need, also in short help.
@@ -123,7 +123,7 @@ pub struct ParameterInfo {
     pub value_name: &'static str,
     /// What it is, and when to change it.
     pub help: &'static str,
-    /// Where it stands in help.
+    /// The section of the help text that lists it.
     pub group: Group,
     /// Its values.
     pub kind: Kind,
