@@ -56,6 +56,7 @@ fn files_that_need_tables_say_how_to_get_them() {
         "label --source x.csv --target x.h5 --out labels.csv",
         "label --source x.csv --target x.csv --out labels.parquet",
         "convert x.csv --out y.arrow",
+        "experiment init .",
         "convert x.csv --out y.h5",
     ] {
         let output = a2lp(dir, args);

@@ -2,7 +2,8 @@
 
 use a2lp::{Domains, FeatureMatrix, Labels};
 use a2lp_data::{
-    FeatureFile, FieldNames, expand, read_class_names, read_labels, read_pictures, write_atomically,
+    FeatureFile, FieldNames, Format, Problem, expand, read_class_names, read_labels, read_pictures,
+    write_atomically,
 };
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
@@ -87,16 +88,17 @@ impl Manifest {
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.sort();
         let mut domain = Vec::new();
-        for path in files.iter().filter(|path| {
-            is_one_of(
-                path,
-                &["npy", "npz", "csv", "parquet", "arrow", "feather", "safetensors", "h5", "hdf5", "mat"],
-            )
-        }) {
+        let may_hold_features =
+            |path: &Path| Format::of_ending(path).is_some_and(|format| format != Format::Text);
+        for path in files.iter().filter(|path| may_hold_features(path)) {
             // What is neither a matrix of features nor an array of images is a file of labels, or somebody else's.
             let own = match FeatureFile::open(path) {
                 Ok(file) if file.columns() < 2 || file.rows() == 0 => continue,
                 Ok(mut file) => matches!(file.labels(), Ok(Some(_))),
+                // A domain that this build cannot read is not left out without a word.
+                Err(error) if matches!(error.problem, Problem::LacksFeature { .. }) => {
+                    return Err(error.into());
+                }
                 Err(_) if matches!(read_pictures(path, &[0]), Ok(Some(_))) => false,
                 Err(_) => continue,
             };
@@ -200,11 +202,6 @@ pub(crate) fn pair(source: &Domain, target: &Domain) -> anyhow::Result<Domains> 
     Ok(Domains::new(source.features.clone(), Labels::new(&source.labels), target.features.clone())?)
 }
 
-fn is_one_of(path: &Path, extensions: &[&str]) -> bool {
-    path.extension()
-        .is_some_and(|extension| extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)))
-}
-
 /// `amazon_feat` → `amazon`
 fn bare_name(stem: &str) -> String {
     let endings = ["features", "feature", "feats", "feat", "embeddings", "images", "x"];
@@ -215,7 +212,7 @@ fn bare_name(stem: &str) -> String {
 fn is_labels_of(path: &Path, name: &str) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let endings = ["labels", "label", "y", "targets", "classes"];
-    is_one_of(path, &["npy", "csv", "txt"])
+    matches!(Format::of_ending(path), Some(Format::Npy | Format::Csv | Format::Text))
         && stem
             .strip_prefix(name)
             .is_some_and(|rest| endings.contains(&rest.trim_start_matches(['_', '-', '.'])))
