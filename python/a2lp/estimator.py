@@ -100,6 +100,9 @@ class A2LP(_WithoutSklearn):
         Graphs that vote in a consensus.
     quality : bool, default False
         Measure how consistent the labels look, which takes another graph.
+    guard : bool, default False
+        Take the labels of plain label propagation instead if their quality score is higher by more than 0.01. Takes another
+        run and the features a second time.
     metric : 'cosine', 'gaussian' or 'dot3'
         How alike two vectors are.
     gauss_sigma2 : float, default 1
@@ -142,8 +145,9 @@ class A2LP(_WithoutSklearn):
     anchors_, anchor_classes_, anchor_rounds_ : the anchors' vectors, their classes, the round each was made after
     trace_ : one dict per round
     votes_ : views of a consensus that gave the row its label (0 for labelled rows); None for the other methods
-    quality_ : dict of 'score', 'reverse' and 'coherence' with quality=True, else None. Ranks runs on the same features; no
-        estimate of the accuracy
+    guard_ : dict of 'method', 'score', 'lp_score' and 'fell_back' with guard=True, else None
+    quality_ : dict of 'score', 'reverse' and 'coherence' with quality=True or guard=True, else None. Ranks runs on the
+        same features; no estimate of the accuracy
     n_iter_ : most iterations that the solver took in a round, 1 if there was nothing to solve
 
     Examples
@@ -167,6 +171,7 @@ class A2LP(_WithoutSklearn):
         method: str = "a2lp",
         views: int = 3,
         quality: bool = False,
+        guard: bool = False,
         metric: str = "cosine",
         gauss_sigma2: float = 1.0,
         graph_method: str = "auto",
@@ -192,6 +197,7 @@ class A2LP(_WithoutSklearn):
         self.method = method
         self.views = views
         self.quality = quality
+        self.guard = guard
         self.metric = metric
         self.gauss_sigma2 = gauss_sigma2
         self.graph_method = graph_method
@@ -270,7 +276,7 @@ class A2LP(_WithoutSklearn):
         self.anchors_ = np.empty((0, X.shape[1]), dtype=np.float32)
         self.anchor_classes_ = self.classes_[:0]
         self.anchor_rounds_ = np.array([], dtype=np.int64)
-        self.votes_ = self.quality_ = None
+        self.votes_ = self.quality_ = self.guard_ = None
         self.trace_ = []
         self.n_iter_ = 1
 
@@ -314,6 +320,7 @@ class A2LP(_WithoutSklearn):
         self.anchor_classes_ = self.classes_[np.array([entry[0] for entry in about], dtype=np.int64)]
         self.anchor_rounds_ = np.array([entry[1] for entry in about], dtype=np.int64)
         self.quality_ = json.loads(fitted.quality())
+        self.guard_ = json.loads(fitted.guard())
         self.votes_ = None
         if (votes := fitted.votes()) is not None:
             self.votes_ = np.zeros(rows, dtype=np.int64)

@@ -7,14 +7,14 @@
 mod settings;
 mod watched;
 
-use a2lp::evaluation::{RoundScore, TargetTruth};
+use a2lp::evaluation::TargetTruth;
 use a2lp::{
     CheckedParameters, Classes, Domains, Error, FeatureMatrix, Labelling, Labels, Model, ModelParts,
     NeighbourGraph, PseudoLabels, SourceNodes, Stage,
 };
 use a2lp_data::Picture;
 use a2lp_data::images::{Filter, resize};
-use a2lp_report::record::{Consensus, Evaluation, Memory, Summary, Timings};
+use a2lp_report::record::Circumstances;
 use a2lp_report::{Chapter, Layout, Run, RunRecord, Trace, Watcher};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
@@ -26,7 +26,7 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use watched::watched;
 
 /// The extension module behind the package `a2lp`.
@@ -172,7 +172,8 @@ fn fit(
             layout.set(Layout::new(domains.features(), &parameters)?).ok();
         }
         let graph = graph.map(|graph| reorder(graph, order));
-        let (labelling, model) = a2lp::fit(domains, graph, &parameters, &(&watcher, relay))?;
+        let (labelling, model) =
+            a2lp::Run::new(domains, &parameters).graph(graph).observe(&(&watcher, relay)).fit()?;
         Ok((labelling, model, watcher, layout))
     })?;
     let (labelling, model, watcher, layout) = result.map_err(exception)?;
@@ -223,6 +224,11 @@ impl Fitted {
         serde_json::to_string(&self.labelling.quality).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
+    /// The verdict of the guard, as JSON; null where it was not asked for.
+    fn guard(&self) -> PyResult<String> {
+        serde_json::to_string(&self.labelling.guard).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
     /// Views of a consensus that gave each target item its label; `None` for the other methods.
     fn votes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let votes = self.labelling.votes()?;
@@ -270,30 +276,15 @@ impl Fitted {
             }
         }
         let truth = truth.map(|names| TargetTruth::new(&self.labelling.classes, &names));
-        let score =
-            truth.as_ref().map(|truth| truth.score(self.labelling.pseudo_labels.labels())).transpose();
-        let score = score.map_err(exception)?;
-        let finished = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
-        let record = RunRecord {
-            a2lp: env!("CARGO_PKG_VERSION").into(),
-            command: Vec::new(),
-            finished_unix_secs: finished,
-            inputs: None,
-            settings: a2lp_report::record::settings(&self.model.get().parameters, 1.0),
-            summary: Summary::new(&path, &self.labelling, score.as_ref()),
-            evaluation: score.map(|score| Evaluation { score, rounds: self.scores(truth.as_ref()) }),
-            graph: self.labelling.graph.clone(),
-            rounds: self.labelling.rounds.clone(),
-            consensus: Consensus::new(&self.labelling, truth.as_ref()),
-            guard: None,
-            timings: Timings {
-                neighbours_secs: self.labelling.neighbours_secs,
-                rounds_secs: self.labelling.rounds.iter().map(|r| r.graph_secs + r.solve_secs).sum(),
-                total_secs: self.total_secs,
-                ..Timings::default()
-            },
-            memory: Memory::default(),
+        let circumstances = Circumstances {
+            out: path.clone(),
+            max_unreached: 1.0,
+            total_secs: self.total_secs,
+            ..Circumstances::default()
         };
+        let parameters = &self.model.get().parameters;
+        let record = RunRecord::new(&self.labelling, parameters, truth.as_ref(), None, circumstances);
+        let record = record.map_err(exception)?;
         let mut trace = self.watcher.trace(self.layout()?, &self.labelling, truth.as_ref(), ids.as_deref());
         if tsne {
             self.lay_out(py, &mut trace)?;
@@ -319,24 +310,6 @@ impl Fitted {
         let Predictor { model, parameters } = self.model.get();
         let layout = Layout::new(model.base(), parameters).map_err(exception)?;
         Ok(self.layout.get_or_init(|| layout))
-    }
-
-    /// Every round against the truth, but for what only the graph of that round could tell.
-    fn scores(&self, truth: Option<&TargetTruth>) -> Vec<RoundScore> {
-        let rounds = self.labelling.labels_by_round.iter().zip(1..);
-        rounds
-            .filter_map(|(labels, round)| {
-                let score = truth?.score(labels).ok()?;
-                Some(RoundScore {
-                    round,
-                    accuracy: score.accuracy,
-                    mean_class_accuracy: score.mean_class_accuracy,
-                    pow: f64::NAN,
-                    same_class_regulariser: f64::NAN,
-                    other_class_regulariser: f64::NAN,
-                })
-            })
-            .collect()
     }
 
     /// Lays the map out by t-SNE, from the rows that the model keeps.

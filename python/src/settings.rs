@@ -39,6 +39,10 @@ pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
                 }
                 Value::Word(&text)
             }
+            (Kind::Text, _) => {
+                text = value.extract().map_err(|_| wrong_type(&name, &value, "a string"))?;
+                Value::Word(&text)
+            }
         };
         if !info.set(&mut parameters, read) {
             return Err(wrong_type(&name, &value, &info.wanted()));
@@ -49,7 +53,10 @@ pub(crate) fn read(settings: &Bound<'_, PyDict>) -> PyResult<Parameters> {
 
 /// Every parameter: its name, its default and what it is.
 pub(crate) fn table() -> Vec<(&'static str, String, &'static str)> {
-    Parameters::table().iter().map(|info| (info.python, info.default.clone(), info.help.trim())).collect()
+    Parameters::table()
+        .iter()
+        .map(|info| (info.python, info.default.clone().unwrap_or_default(), info.help.trim()))
+        .collect()
 }
 
 fn wrong_type(name: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {

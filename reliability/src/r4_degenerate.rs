@@ -127,7 +127,7 @@ fn one(
     else {
         return Ok(());
     };
-    let Ok(found) = a2lp::label(domains, &parameters, &()) else { return Ok(()) };
+    let Ok(found) = a2lp::label(domains, &parameters) else { return Ok(()) };
     let labels = &found.pseudo_labels;
     expect(labels.len() == target_rows, || format!("{} labels for {target_rows} items", labels.len()))?;
     for item in 0..labels.len() {

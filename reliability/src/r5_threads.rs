@@ -37,7 +37,7 @@ fn fingerprint(data: &Clusters, method: GraphMethod, threads: usize) -> Result<u
     );
     let parameters =
         Parameters::new().graph_method(method).rounds(2).threads(threads).check().map_err(text)?;
-    let found = a2lp::label(domains.map_err(text)?, &parameters, &()).map_err(text)?;
+    let found = a2lp::label(domains.map_err(text)?, &parameters).map_err(text)?;
     let labels = &found.pseudo_labels;
     let mut print = 0xcbf2_9ce4_8422_2325u64;
     let mut add = |bits: u64| print = (print ^ bits).wrapping_mul(0x0000_0100_0000_01b3);

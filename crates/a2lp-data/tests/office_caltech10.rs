@@ -4,8 +4,8 @@ mod shared_data;
 
 use a2lp::evaluation::{Evaluator, TargetTruth};
 use a2lp::{
-    AnchorSpace, AnchorWeights, ClassId, Classes, Domains, Labelling, Labels, Method, Parameters, Solver,
-    SourceNodes, label,
+    AnchorSpace, AnchorWeights, ClassId, Classes, Domains, Labelling, Labels, Method, Parameters, Run,
+    Solver, SourceNodes, label,
 };
 use a2lp_data::{FeatureFile, read_labels};
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn compare(shared: &Path, variant_name: &str, solver: Solver) -> (f64, f64) {
         let want = &variants[variant_name];
         let evaluator = Evaluator::new(truth);
         let parameters = variant(variant_name).solver(solver).check().unwrap();
-        let labelling: Labelling = label(domains, &parameters, &evaluator).unwrap();
+        let labelling: Labelling = Run::new(domains, &parameters).observe(&evaluator).label().unwrap();
         let rounds = evaluator.rounds();
 
         let accuracies = numbers(&want["accuracy_by_round"]);
@@ -133,7 +133,7 @@ fn compare_consensus(shared: &Path, views: usize, field: &str) -> f64 {
         let Pair { domains, truth } = load(&shared.join("data/office_caltech10"), source, target);
         let rows = domains.target_rows();
         let parameters = Parameters::new().method(Method::Consensus).views(views).check().unwrap();
-        let labelling = label(domains, &parameters, &()).unwrap();
+        let labelling = label(domains, &parameters).unwrap();
         let labels = labelling.pseudo_labels.labels();
         let accuracy = 100.0 * truth.score(labels).unwrap().accuracy;
         let want = fields[field]["accuracy"].as_f64().unwrap();

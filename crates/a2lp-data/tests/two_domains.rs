@@ -3,7 +3,8 @@
 
 use a2lp::evaluation::{Evaluator, TargetTruth};
 use a2lp::{
-    AnchorSpace, AnchorWeights, Classes, Domains, Labels, Parameters, Similarity, Solver, SourceNodes, label,
+    AnchorSpace, AnchorWeights, Classes, Domains, Labels, Parameters, Run, Similarity, Solver, SourceNodes,
+    label,
 };
 use a2lp_data::FeatureFile;
 use serde_json::Value;
@@ -56,7 +57,7 @@ fn every_variant_agrees_with_the_reference() {
             let (domains, truth, _) = load();
             let evaluator = Evaluator::new(truth);
             let parameters = variant(name).solver(solver).check().unwrap();
-            let labelling = label(domains, &parameters, &evaluator).unwrap();
+            let labelling = Run::new(domains, &parameters).observe(&evaluator).label().unwrap();
             let place = |what: &str| format!("{name}, {solver:?}, {what}");
             for (score, want) in evaluator.rounds().iter().zip(numbers(&want["accuracy_by_round"])) {
                 let have = 100.0 * score.accuracy;
@@ -84,7 +85,7 @@ fn confidences_agree_with_the_reference() {
     for name in ["default", "gaussian", "dot3", "k_5"] {
         let (domains, _, answers) = load();
         let parameters = variant(name).rounds(1).check().unwrap();
-        let labelling = label(domains, &parameters, &()).unwrap();
+        let labelling = label(domains, &parameters).unwrap();
         let want = numbers(&answers["variants"][name]["confidence_round_1"]);
         for (item, (&have, want)) in labelling.pseudo_labels.confidence().iter().zip(want).enumerate() {
             assert!((f64::from(have) - want).abs() < 2e-4, "{name}, item {item}: {have} against {want}");

@@ -1,14 +1,15 @@
-//! The run record: what was run, on what, what came of it. Enough to run it again and to compare.
+//! The run record: what was run, on what, and the results. Enough to run it again and to compare.
 
 use a2lp::evaluation::{RoundScore, Score, TargetTruth};
 use a2lp::{
-    CheckedParameters, ClassId, GraphReport, Labelling, Method, Quality, Round, Solver, Status, ViewName,
-    Warning,
+    CheckedParameters, ClassId, Error, GraphReport, Guard, Labelling, Quality, Round, Solver, Status,
+    ViewName, Warning,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Everything about one run but the items themselves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,13 +35,69 @@ pub struct RunRecord {
     /// What each view of a consensus made of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consensus: Option<Consensus>,
-    /// Whether the labels were kept, where plain label propagation was to stand in for worse ones.
+    /// The verdict of the guard, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guard>,
     /// Where the time went.
     pub timings: Timings,
     /// Where the memory went.
     pub memory: Memory,
+}
+
+/// What the caller knows about a run and its result does not tell.
+#[derive(Clone, Debug, Default)]
+pub struct Circumstances {
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// The files that were read.
+    pub inputs: Option<Inputs>,
+    /// Where the labels go, or the page.
+    pub out: PathBuf,
+    /// Share of unreached items above which the user should look.
+    pub max_unreached: f64,
+    /// Seconds spent reading.
+    pub read_secs: f64,
+    /// Seconds since the start.
+    pub total_secs: f64,
+    /// Memory, planned and used.
+    pub memory: Memory,
+}
+
+impl RunRecord {
+    /// The record of a finished run. `rounds` are the scores that an [`Evaluator`](a2lp::evaluation::Evaluator) saw; without
+    /// them rounds are scored by their labels alone.
+    pub fn new(
+        labelling: &Labelling,
+        parameters: &CheckedParameters,
+        truth: Option<&TargetTruth>,
+        rounds: Option<Vec<RoundScore>>,
+        circumstances: Circumstances,
+    ) -> Result<Self, Error> {
+        let Circumstances { command, inputs, out, max_unreached, read_secs, total_secs, memory } =
+            circumstances;
+        let evaluation = truth.map(|truth| Evaluation::new(labelling, truth, rounds)).transpose()?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Ok(RunRecord {
+            a2lp: env!("CARGO_PKG_VERSION").into(),
+            command,
+            finished_unix_secs: now.map_or(0, |now| now.as_secs()),
+            inputs,
+            settings: settings(parameters, max_unreached),
+            summary: Summary::new(&out, labelling, evaluation.as_ref().map(|evaluation| &evaluation.score)),
+            evaluation,
+            graph: labelling.graph.clone(),
+            rounds: labelling.rounds.clone(),
+            consensus: Consensus::new(labelling, truth),
+            guard: labelling.guard.clone(),
+            timings: Timings {
+                read_secs,
+                neighbours_secs: labelling.neighbours_secs,
+                rounds_secs: labelling.rounds.iter().map(|round| round.graph_secs + round.solve_secs).sum(),
+                total_secs,
+            },
+            memory,
+        })
+    }
 }
 
 /// The views of a consensus.
@@ -69,8 +126,8 @@ pub struct ViewRecord {
 const MAX_DISAGREEMENTS: usize = 1000;
 
 impl Consensus {
-    /// What the views made of it; `None` when there was but one.
-    pub fn new(labelling: &Labelling, truth: Option<&TargetTruth>) -> Option<Self> {
+    /// `None` if only one view took part.
+    fn new(labelling: &Labelling, truth: Option<&TargetTruth>) -> Option<Self> {
         let agreement = labelling.rounds.last()?.agreement?;
         let accuracy = |labels: &Vec<Option<ClassId>>| {
             truth.and_then(|truth| truth.score(labels).ok()).map(|score| score.accuracy)
@@ -88,19 +145,6 @@ impl Consensus {
         disagreement_rows.truncate(MAX_DISAGREEMENTS);
         Some(Consensus { views, agreement, disagreements, disagreement_rows })
     }
-}
-
-/// Labels beside those of plain label propagation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Guard {
-    /// The method asked for.
-    pub method: Method,
-    /// The quality score of its labels.
-    pub score: f64,
-    /// The quality score of plain label propagation.
-    pub lp_score: f64,
-    /// The labels are those of plain label propagation.
-    pub fell_back: bool,
 }
 
 /// Bytes.
@@ -153,7 +197,7 @@ impl Input {
 }
 
 /// The parameters of a run as they go into its record.
-pub fn settings(parameters: &CheckedParameters, max_unreached: f64) -> Map<String, Value> {
+fn settings(parameters: &CheckedParameters, max_unreached: f64) -> Map<String, Value> {
     #[derive(Serialize)]
     struct Settings<'a> {
         #[serde(flatten)]
@@ -228,6 +272,32 @@ pub struct Evaluation {
     pub rounds: Vec<RoundScore>,
 }
 
+impl Evaluation {
+    fn new(
+        labelling: &Labelling,
+        truth: &TargetTruth,
+        rounds: Option<Vec<RoundScore>>,
+    ) -> Result<Self, Error> {
+        // Without the graphs of the rounds, only the accuracies can be told.
+        let by_labels = |(labels, round): (&Vec<Option<ClassId>>, usize)| {
+            let score = truth.score(labels)?;
+            Ok(RoundScore {
+                round,
+                accuracy: score.accuracy,
+                mean_class_accuracy: score.mean_class_accuracy,
+                pow: f64::NAN,
+                same_class_regulariser: f64::NAN,
+                other_class_regulariser: f64::NAN,
+            })
+        };
+        let rounds = match rounds {
+            Some(rounds) => rounds,
+            None => labelling.labels_by_round.iter().zip(1..).map(by_labels).collect::<Result<_, Error>>()?,
+        };
+        Ok(Evaluation { score: truth.score(labelling.pseudo_labels.labels())?, rounds })
+    }
+}
+
 /// Seconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Timings {
@@ -243,7 +313,7 @@ pub struct Timings {
 
 impl Summary {
     /// The summary of a run whose labels went to `out`.
-    pub fn new(out: &Path, labelling: &Labelling, score: Option<&Score>) -> Self {
+    fn new(out: &Path, labelling: &Labelling, score: Option<&Score>) -> Self {
         let pseudo = &labelling.pseudo_labels;
         let counts = pseudo.class_counts();
         Summary {

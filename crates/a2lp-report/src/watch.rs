@@ -1,4 +1,4 @@
-//! Looks on at a run and notes down what a report will want to show.
+//! An observer that keeps what a report shows of a run.
 
 use crate::pca::Plane;
 use crate::trace::{
@@ -7,10 +7,11 @@ use crate::trace::{
 };
 use a2lp::evaluation::TargetTruth;
 use a2lp::{
-    CheckedParameters, ClassId, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Observer, Status,
+    Attempt, CheckedParameters, ClassId, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Observer,
+    Status,
 };
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Bins of the confidence histogram.
 const CONFIDENCE_BINS: usize = 20;
@@ -38,7 +39,7 @@ impl Layout {
     }
 }
 
-/// An observer that notes down what there is to see.
+/// An observer that keeps what a report shows.
 pub struct Watcher<'a> {
     truth: Option<&'a TargetTruth>,
     source_labels: Vec<ClassId>,
@@ -46,7 +47,14 @@ pub struct Watcher<'a> {
     rounds: usize,
     /// Rounds to keep for the map.
     frames: Vec<usize>,
-    seen: Mutex<Seen>,
+    seen: Mutex<Attempts>,
+}
+
+/// What was seen of every labelling that the run tried.
+#[derive(Default)]
+struct Attempts {
+    of: BTreeMap<Attempt, Seen>,
+    kept: Attempt,
 }
 
 #[derive(Default)]
@@ -76,7 +84,9 @@ impl<'a> Watcher<'a> {
         ids: Option<&[String]>,
     ) -> Trace {
         let pseudo = &labelling.pseudo_labels;
-        let seen = self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let attempts = self.attempts();
+        let none = Seen::default();
+        let seen = attempts.of.get(&attempts.kept).unwrap_or(&none);
         let names = truth.map_or(labelling.classes.names(), TargetTruth::names);
         let correct =
             |item: usize| truth.is_some_and(|truth| pseudo.labels()[item] == Some(truth.ids()[item]));
@@ -97,7 +107,7 @@ impl<'a> Watcher<'a> {
         }
         let overturned = labelling.labels_by_round.first().map_or(0, |first| pseudo.changed_from(first));
 
-        let map = make_map(layout, &self.source_labels, labelling, &seen, truth, ids);
+        let map = make_map(layout, &self.source_labels, labelling, seen, truth, ids);
         Trace {
             classes: names.to_vec(),
             source_counts: labelling.source_counts.clone(),
@@ -112,12 +122,17 @@ impl<'a> Watcher<'a> {
             least_certain: least_certain(labelling, truth, ids),
         }
     }
+
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 impl Observer for Watcher<'_> {
     fn round(&self, round: &FinishedRound<'_>) {
         let number = round.round.round;
-        let mut seen = self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut attempts = self.attempts();
+        let seen = attempts.of.entry(round.attempt).or_default();
         // The last round so far stays only if it is to be kept.
         let kept = &self.frames;
         seen.confidence.retain(|number, _| kept.contains(number));
@@ -136,6 +151,10 @@ impl Observer for Watcher<'_> {
             seen.affinity.truncate(1);
             seen.affinity.push(picture);
         }
+    }
+
+    fn keep(&self, attempt: Attempt) {
+        self.attempts().kept = attempt;
     }
 }
 
@@ -498,7 +517,7 @@ fn affinity_picture(round: &FinishedRound<'_>, truth: Option<&[ClassId]>) -> Aff
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2lp::{FeatureMatrix, Labels, Parameters, label};
+    use a2lp::{FeatureMatrix, Labels, Parameters, Run};
 
     fn domains() -> Domains {
         // Two clusters, and two target items that are joined to each other and to nothing else.
@@ -516,7 +535,7 @@ mod tests {
         let truth = TargetTruth::new(domains.source_labels().classes(), &["a", "a", "b", "z"]);
         let watcher = Watcher::new(&domains, &parameters, Some(&truth));
         let layout = Layout::new(domains.features(), &parameters).unwrap();
-        let labelling = label(domains, &parameters, &watcher).unwrap();
+        let labelling = Run::new(domains, &parameters).observe(&watcher).label().unwrap();
         let ids: Vec<String> = (0..4).map(|at| format!("item {at}")).collect();
         let trace = watcher.trace(&layout, &labelling, Some(&truth), Some(&ids));
 

@@ -35,6 +35,16 @@ pub enum TrainError {
         /// The file.
         path: PathBuf,
     },
+    /// A setting outside its range.
+    #[error("{name} = {value}: {rule}")]
+    Setting {
+        /// Its name on the command line.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// What is allowed.
+        rule: String,
+    },
     /// A loss that is no number any more.
     #[error(
         "the loss became infinite or NaN in round {round}, step {step}; a smaller learning rate may help. The checkpoint of the round before is kept"

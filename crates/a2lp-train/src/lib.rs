@@ -12,6 +12,7 @@ mod device;
 mod draws;
 mod error;
 mod extract;
+mod learners;
 mod losses;
 pub mod networks;
 mod training;
@@ -21,9 +22,10 @@ pub use backbone::{Backbone, BackboneName};
 pub use device::DeviceName;
 pub use error::TrainError;
 pub use extract::{Extracted, Extraction};
-pub use networks::{BodyShape, NetworkShape};
+pub use learners::Learner;
+pub use networks::{Body, BodyShape, NetworkShape};
 pub use training::{
-    Inputs, Labeller, Learner, Losses, TrainObserver, TrainSettings, Trained, TrainedModel, TrainedRound,
-    Training, TrainingLabels,
+    CheckedTrainSettings, Inputs, Labeller, Losses, TrainObserver, TrainSettings, Trained, TrainedModel,
+    TrainedRound, Training, TrainingLabels,
 };
 pub use weights::{LoadedWeights, load_smallest};

@@ -2,9 +2,7 @@
 //!
 //! For a look beside other libraries see `benches/compare.py` at the top of the repository.
 
-use a2lp::{
-    Domains, FeatureMatrix, GraphMethod, Labels, Parameters, Similarity, label_on_graph, neighbour_graph,
-};
+use a2lp::{Domains, FeatureMatrix, GraphMethod, Labels, Parameters, Run, Similarity, neighbour_graph};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -65,7 +63,7 @@ fn main() -> Result<(), a2lp::Error> {
                 let part = |values: &[f32]| FeatureMatrix::new(rows / 2, 64, values.to_vec()).expect("half");
                 let (source, target) = (part(&matrix.values()[..half]), part(&matrix.values()[half..]));
                 let domains = Domains::new(source, Labels::new(&labels), target).expect("two halves");
-                let labelling = label_on_graph(domains, graph.clone(), &parameters, &()).expect("labels");
+                let labelling = Run::new(domains, &parameters).graph(graph.clone()).label().expect("labels");
                 forming = forming.min(labelling.rounds[0].graph_secs);
                 labelling.rounds[0].solve_secs
             });

@@ -16,7 +16,7 @@ fn main() -> Result<(), a2lp::Error> {
         FeatureMatrix::from_rows(&target)?,
     )?;
     let parameters = Parameters::new().neighbours(10).rounds(5).check()?;
-    let labelling = label(domains, &parameters, &())?;
+    let labelling = label(domains, &parameters)?;
 
     for item in [0, 19, 20, 39] {
         let found = &labelling.pseudo_labels;

@@ -1,6 +1,6 @@
 //! Watches a run and stops it from outside: `cargo run --release -p a2lp --example observe`
 
-use a2lp::{Domains, Error, FeatureMatrix, FinishedRound, Labels, Observer, Parameters, Stage, label};
+use a2lp::{Domains, Error, FeatureMatrix, FinishedRound, Labels, Observer, Parameters, Run, Stage};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
     let parameters = Parameters::new().rounds(3).check()?;
     for patience in [Duration::from_secs(60), Duration::ZERO] {
         let domains = Domains::new(matrix.clone(), Labels::new(&labels), matrix.clone())?;
-        match label(domains, &parameters, &Patience(Instant::now() + patience)) {
+        match Run::new(domains, &parameters).observe(&Patience(Instant::now() + patience)).label() {
             Ok(_) => println!("done"),
             Err(Error::Cancelled) => println!("stopped after {patience:?}"),
             Err(error) => return Err(error),

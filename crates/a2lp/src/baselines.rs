@@ -1,11 +1,11 @@
 //! What one would do without a graph: the answers to beat.
 
-use crate::features::{Domains, FeatureMatrix, ROWS_PER_TASK};
+use crate::features::{Domains, FeatureMatrix, ROWS_PER_TASK, class_centres};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::labels::ClassId;
 use crate::neighbours::Ranked;
 use crate::similarity::Similarity;
-use crate::view::class_centres;
+
 use rayon::prelude::*;
 
 /// The label of the most similar source row by cosine; `None` for a row similar to none.

@@ -1,10 +1,10 @@
 //! What looks wrong about a result, with numbers and advice. Nothing here knows the truth.
 
 use crate::anchors::Anchor;
+use crate::labelling::Labelling;
 use crate::neighbours::GraphReport;
 use crate::pseudo_labels::Status;
 use crate::quality::LOW;
-use crate::rounds::Labelling;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,17 +1,17 @@
 //! Comparing labels with the truth about the target, when somebody has it.
 //!
-//! [`TargetTruth`] is taken by nothing but this module: no function of the method accepts one. The
-//! [`Evaluator`] looks on as an [`Observer`] and can hand nothing back.
+//! No function of the method accepts a [`TargetTruth`]. The [`Evaluator`] is an [`Observer`], which can give nothing back.
 
 use crate::affinity::Affinity;
 use crate::error::{Domain, Error};
 use crate::features::ROWS_PER_TASK;
 use crate::labels::{ClassId, Classes, remove_rows};
-use crate::observer::{FinishedRound, Observer};
+use crate::observer::{Attempt, FinishedRound, Observer};
 use crate::propagation::SoftLabels;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 
 /// The true classes of the target items. Classes the source does not have get numbers of their own.
 #[derive(Clone, Debug)]
@@ -146,13 +146,19 @@ pub struct RoundScore {
 /// Scores every round against the truth.
 pub struct Evaluator {
     truth: TargetTruth,
-    rounds: Mutex<Vec<RoundScore>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    rounds: BTreeMap<Attempt, Vec<RoundScore>>,
+    kept: Attempt,
 }
 
 impl Evaluator {
     /// An evaluator with this truth.
     pub fn new(truth: TargetTruth) -> Self {
-        Evaluator { truth, rounds: Mutex::new(Vec::new()) }
+        Evaluator { truth, seen: Mutex::default() }
     }
 
     /// The truth.
@@ -160,9 +166,14 @@ impl Evaluator {
         &self.truth
     }
 
-    /// What was seen so far.
+    /// The rounds of the labelling that the run kept, as far as they are finished.
     pub fn rounds(&self) -> Vec<RoundScore> {
-        self.rounds.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        let seen = self.seen();
+        seen.rounds.get(&seen.kept).cloned().unwrap_or_default()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -177,7 +188,7 @@ impl Observer for Evaluator {
         };
         let parts =
             GraphParts::measure(finished.affinity, finished.soft_labels, finished.node_labels, &class_of);
-        self.rounds.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(RoundScore {
+        self.seen().rounds.entry(finished.attempt).or_default().push(RoundScore {
             round: finished.round.round,
             accuracy: score.accuracy,
             mean_class_accuracy: score.mean_class_accuracy,
@@ -185,6 +196,10 @@ impl Observer for Evaluator {
             same_class_regulariser: parts.same_class,
             other_class_regulariser: parts.other_class,
         });
+    }
+
+    fn keep(&self, attempt: Attempt) {
+        self.seen().kept = attempt;
     }
 }
 

@@ -2,6 +2,7 @@
 //! similarity, of unit length.
 
 use crate::error::{Domain, Error};
+use crate::labels::{ClassId, Labels};
 use rayon::prelude::*;
 
 /// Rows handled as one piece of parallel work.
@@ -179,16 +180,12 @@ pub(crate) fn normalise(row: &mut [f32]) -> f64 {
 pub struct Domains {
     pub(crate) features: FeatureMatrix,
     pub(crate) source_rows: usize,
-    pub(crate) source_labels: crate::labels::Labels,
+    pub(crate) source_labels: Labels,
 }
 
 impl Domains {
     /// Stacks two matrices.
-    pub fn new(
-        source: FeatureMatrix,
-        labels: crate::labels::Labels,
-        target: FeatureMatrix,
-    ) -> Result<Self, Error> {
+    pub fn new(source: FeatureMatrix, labels: Labels, target: FeatureMatrix) -> Result<Self, Error> {
         let source_rows = source.rows;
         for (domain, matrix) in [(Domain::Source, &source), (Domain::Target, &target)] {
             if matrix.rows == 0 || matrix.columns == 0 {
@@ -207,7 +204,7 @@ impl Domains {
     pub fn stacked(
         features: FeatureMatrix,
         source_rows: usize,
-        source_labels: crate::labels::Labels,
+        source_labels: Labels,
     ) -> Result<Self, Error> {
         if source_rows == 0 || features.columns == 0 {
             return Err(Error::Empty(Domain::Source));
@@ -238,7 +235,7 @@ impl Domains {
     }
 
     /// Labels of the source rows.
-    pub fn source_labels(&self) -> &crate::labels::Labels {
+    pub fn source_labels(&self) -> &Labels {
         &self.source_labels
     }
 
@@ -261,6 +258,25 @@ pub(crate) fn weighted_mean<'a>(
         }
     }
     sum.into_iter().map(|s| (s / total) as f32).collect()
+}
+
+/// Mean of the raw rows of each class that has any (the paper's variant), and those classes.
+pub(crate) fn class_centres(
+    features: &FeatureMatrix,
+    ids: &[ClassId],
+    classes: usize,
+) -> (FeatureMatrix, Vec<ClassId>) {
+    let mut centres = FeatureMatrix::default();
+    let mut of = Vec::new();
+    for class in 0..classes as ClassId {
+        let rows: Vec<usize> = (0..ids.len()).filter(|&row| ids[row] == class).collect();
+        if !rows.is_empty() {
+            let weighted = rows.iter().map(|&row| (features.row(row), 1.0));
+            centres.append_row(&weighted_mean(weighted, rows.len() as f64, features.columns()));
+            of.push(class);
+        }
+    }
+    (centres, of)
 }
 
 #[cfg(test)]

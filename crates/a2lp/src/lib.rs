@@ -32,12 +32,12 @@ mod affinity;
 mod anchors;
 pub mod baselines;
 mod diagnostics;
-mod discriminant;
 mod error;
 pub mod evaluation;
 mod features;
 mod graph;
 mod kernels;
+mod labelling;
 mod labels;
 mod linear_algebra;
 mod model;
@@ -49,8 +49,9 @@ mod propagation;
 mod pseudo_labels;
 mod quality;
 mod rounds;
+mod run;
 mod similarity;
-mod view;
+mod views;
 
 pub use affinity::Affinity;
 pub use anchors::Anchor;
@@ -58,13 +59,11 @@ pub use diagnostics::Warning;
 pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
+pub use labelling::{Guard, Labelling, Opinion, Round};
 pub use labels::{ClassId, Classes, Labels, remove_rows};
-// For the convolutions of `a2lp-train`, which need the same products.
-#[doc(hidden)]
-pub use linear_algebra::Factor;
 pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
-pub use observer::{FinishedRound, Observer, Stage};
+pub use observer::{Attempt, FinishedRound, Observer, Stage};
 pub use parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, Group, Kind, LabelWeight, Method,
     Neighbours, ParameterInfo, Parameters, Solver, SourceNodes, Unreached, Value,
@@ -73,6 +72,15 @@ pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
 pub use quality::Quality;
-pub use rounds::{Labelling, Opinion, Round, fit, label, label_assuming, label_on_graph};
+pub use run::{Run, label};
 pub use similarity::Similarity;
-pub use view::ViewName;
+pub use views::ViewName;
+
+/// For our own crates only: it may change at any time.
+#[doc(hidden)]
+pub mod internal {
+    /// The convolutions of `a2lp-train` need the same products.
+    pub use crate::linear_algebra::Factor;
+    /// The settings of `a2lp-train` are a table of the same kind.
+    pub use crate::parameters::Setting;
+}

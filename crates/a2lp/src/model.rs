@@ -1,4 +1,4 @@
-//! What a run learnt, kept to label points that it never saw: their neighbours among its nodes decide.
+//! A finished run as a model: it labels new points by their neighbours among its nodes.
 
 use crate::error::{Domain, Error};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
@@ -9,7 +9,7 @@ use crate::propagation::SoftLabels;
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
 
-/// The nodes of a finished run with their class probabilities; made by [`fit`](crate::fit).
+/// The nodes of a finished run with their class probabilities; made by [`Run::fit`](crate::Run::fit).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     base: FeatureMatrix,
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use crate::features::Domains;
     use crate::parameters::Parameters;
-    use crate::rounds::{fit, label};
+    use crate::run::{Run, label};
 
     fn points(seed: u64, count: usize) -> Vec<[f32; 6]> {
         (0..count as u64)
@@ -223,8 +223,8 @@ mod tests {
             Domains::new(source, Labels::new(&names), target).unwrap()
         };
         let parameters = Parameters::new().neighbours(7).rounds(3).check().unwrap();
-        let (labelling, model) = fit(domains(), None, &parameters, &()).unwrap();
-        assert_eq!(labelling.pseudo_labels, label(domains(), &parameters, &()).unwrap().pseudo_labels);
+        let (labelling, model) = Run::new(domains(), &parameters).fit().unwrap();
+        assert_eq!(labelling.pseudo_labels, label(domains(), &parameters).unwrap().pseudo_labels);
         for item in 0..40 {
             assert_eq!(model.probabilities(30 + item), labelling.pseudo_labels.probabilities(item));
         }

@@ -1,10 +1,10 @@
-//! Looking on while a run works: progress, a way to stop it, and each finished round.
+//! Observing a run: progress, a way to stop it, and each finished round.
 
 use crate::affinity::Affinity;
+use crate::labelling::Round;
 use crate::labels::ClassId;
 use crate::propagation::SoftLabels;
 use crate::pseudo_labels::PseudoLabels;
-use crate::rounds::Round;
 use std::ops::ControlFlow;
 
 /// What a run is busy with.
@@ -16,10 +16,21 @@ pub enum Stage {
     Rounds,
 }
 
-/// A caller that wants to look on or to interrupt. Every method has a default that does nothing.
+/// One of the labellings that a run tries. A run keeps one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[non_exhaustive]
+pub enum Attempt {
+    /// By the method asked for.
+    #[default]
+    Asked,
+    /// By plain label propagation, with which the guard compares.
+    PlainPropagation,
+}
+
+/// A caller that wants to observe a run or to stop it. Every method has a default that does nothing.
 ///
-/// An observer is handed what the run computed and can give nothing back but "stop": this is where
-/// evaluation against target truth hooks in without being able to influence the result.
+/// An observer is shown what the run computed and can give nothing back but "stop": evaluation against the truth is an
+/// observer, so it cannot influence the result.
 pub trait Observer: Sync {
     /// Called between pieces of work, from any worker thread. `Break` ends the run with
     /// [`Error::Cancelled`](crate::Error::Cancelled).
@@ -29,6 +40,9 @@ pub trait Observer: Sync {
 
     /// Called after each round, from the thread that runs the method.
     fn round(&self, _round: &FinishedRound<'_>) {}
+
+    /// Called at the end: the labels are those of this attempt.
+    fn keep(&self, _attempt: Attempt) {}
 }
 
 /// An observer that does nothing.
@@ -42,6 +56,10 @@ impl<O: Observer + ?Sized> Observer for &O {
     fn round(&self, round: &FinishedRound<'_>) {
         (**self).round(round);
     }
+
+    fn keep(&self, attempt: Attempt) {
+        (**self).keep(attempt);
+    }
 }
 
 /// Nothing, or what is there.
@@ -53,6 +71,12 @@ impl<O: Observer> Observer for Option<O> {
     fn round(&self, round: &FinishedRound<'_>) {
         if let Some(observer) = self {
             observer.round(round);
+        }
+    }
+
+    fn keep(&self, attempt: Attempt) {
+        if let Some(observer) = self {
+            observer.keep(attempt);
         }
     }
 }
@@ -68,11 +92,18 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.round(round);
         self.1.round(round);
     }
+
+    fn keep(&self, attempt: Attempt) {
+        self.0.keep(attempt);
+        self.1.keep(attempt);
+    }
 }
 
-/// All there is to see of one finished round.
+/// One finished round.
 #[derive(Clone, Copy)]
 pub struct FinishedRound<'a> {
+    /// The labelling that the round belongs to.
+    pub attempt: Attempt,
     /// The graph of this round: labelled nodes, target nodes, anchors.
     pub affinity: &'a Affinity<'a>,
     /// Class of every labelled node (sources or centres, and anchors); `None` for target nodes.

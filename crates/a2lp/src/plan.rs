@@ -128,6 +128,11 @@ impl CheckedParameters {
             }
             _ => (search_secs, rounds_secs),
         };
+        let mut peak_bytes = search_bytes.max(rounds_bytes).max(quality_bytes);
+        if self.guard {
+            // The features again, beside what the first run leaves behind.
+            peak_bytes += feature_bytes + labels_bytes;
+        }
         Plan {
             nodes,
             neighbours,
@@ -138,7 +143,7 @@ impl CheckedParameters {
             search_bytes,
             rounds_bytes,
             labels_bytes,
-            peak_bytes: search_bytes.max(rounds_bytes).max(quality_bytes),
+            peak_bytes,
             search_secs: search_secs / threads as f64,
             rounds_secs: self.rounds as f64 * rounds_secs / threads as f64,
         }

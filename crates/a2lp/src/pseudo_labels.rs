@@ -31,7 +31,7 @@ impl Status {
 }
 
 /// Labels of the target items and how far to trust them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PseudoLabels {
     classes: usize,
     labels: Vec<Option<ClassId>>,
@@ -102,8 +102,7 @@ impl PseudoLabels {
         }
     }
 
-    /// What views of the same items make of them together: the mean of their probabilities. An item is as well off as in
-    /// the view that knows it best.
+    /// The vote of several views: the mean of their probabilities. An item takes its best status over the views.
     pub(crate) fn vote(views: &[PseudoLabels], candidates: &[bool]) -> Self {
         let (items, classes) = (views[0].len(), candidates.len());
         let k = candidates.iter().filter(|&&c| c).count();
@@ -222,6 +221,11 @@ impl PseudoLabels {
     /// The entropy weight w of eq. 8, between 0 and 1. Not a calibrated probability.
     pub fn confidence(&self) -> &[f32] {
         &self.confidence
+    }
+
+    /// Mean of the confidences.
+    pub fn mean_confidence(&self) -> f64 {
+        self.confidence.iter().map(|&w| f64::from(w)).sum::<f64>() / self.len() as f64
     }
 
     /// First minus second probability.

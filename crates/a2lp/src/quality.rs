@@ -6,13 +6,12 @@ use crate::affinity::symmetrise;
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
-use crate::neighbours::{NeighbourLists, find_neighbours};
-use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, LabelWeight, Parameters};
+use crate::neighbours::NeighbourLists;
+use crate::parameters::{LabelWeight, Parameters};
 use crate::propagation::{GoOn, LabelMatrix, SoftLabels, propagate};
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
-use crate::view::{centre_domains, half_of_each};
+use crate::views::{Setup, centre_domains, half_of_each};
 use serde::{Deserialize, Serialize};
 
 /// Neighbours in the graph that quality is measured on, whatever the run used: scores are to be comparable.
@@ -36,14 +35,11 @@ pub struct Quality {
 pub(crate) fn quality_graph(
     unit: FeatureMatrix,
     first_target: usize,
-    parameters: &CheckedParameters,
-    observer: &dyn Observer,
+    setup: &Setup<'_>,
 ) -> Result<NeighbourLists, Error> {
     let centred = centre_domains(unit, first_target);
     let k = NEIGHBOURS.min(centred.rows());
-    let (method, seed) = (parameters.graph_method, parameters.seed);
-    let wanted = half_of_each(k, first_target);
-    Ok(find_neighbours(&centred, wanted, Similarity::Cosine, method, seed, observer)?.0)
+    Ok(setup.search(&centred, half_of_each(k, first_target), Similarity::Cosine)?.0)
 }
 
 impl Quality {
@@ -134,7 +130,8 @@ mod tests {
         let target = PseudoLabels::from_probabilities(classes, probabilities.collect());
 
         let parameters = Parameters::new().check().unwrap();
-        let lists = quality_graph(unit.clone(), sources, &parameters, &()).unwrap();
+        let lists =
+            quality_graph(unit.clone(), sources, &Setup { parameters: &parameters, observer: &() }).unwrap();
         let quality = Quality::measure(&lists, &source, classes, &target, &|| Ok(())).unwrap();
 
         let n = sources + targets;

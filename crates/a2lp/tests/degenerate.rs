@@ -19,7 +19,7 @@ fn run<const D: usize>(
     target: &[[f32; D]],
     parameters: Parameters,
 ) -> Result<Labelling, Error> {
-    label(domains(source, labels, target)?, &parameters.check()?, &())
+    label(domains(source, labels, target)?, &parameters.check()?)
 }
 
 fn statuses(labelling: &Labelling) -> Vec<Status> {

@@ -1,7 +1,7 @@
 //! A worked example: nine points, three classes, k = 2, α = 0.5. `crates/a2lp-data/tests/two_domains/make.py` computes it
 //! independently, in NumPy, and writes `worked_example.json`.
 
-use a2lp::{Domains, FeatureMatrix, FinishedRound, Labels, Observer, Parameters, Solver, label};
+use a2lp::{Domains, FeatureMatrix, FinishedRound, Labels, Observer, Parameters, Run, Solver};
 use serde_json::Value;
 use std::sync::Mutex;
 
@@ -66,7 +66,7 @@ fn graph_scores_weights_and_anchors_of_the_worked_example() {
         let domains = Domains::new(source, Labels::new(&["0", "1", "2"]), target).unwrap();
         let recorder = Recorder::default();
         let parameters = Parameters::new().neighbours(2).rounds(2).solver(solver).check().unwrap();
-        let labelling = label(domains, &parameters, &recorder).unwrap();
+        let labelling = Run::new(domains, &parameters).observe(&recorder).label().unwrap();
         let seen = recorder.0.into_inner().unwrap();
         assert_eq!(seen.len(), 2);
         for (round, want) in want["rounds"].as_array().unwrap().iter().enumerate() {

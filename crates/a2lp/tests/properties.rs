@@ -3,13 +3,13 @@
 mod shifted;
 
 use a2lp::{
-    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Method, Parameters, Similarity, Solver,
+    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Method, Parameters, Run, Similarity, Solver,
     SourceNodes, label,
 };
 use shifted::Shifted;
 
 fn run(domains: Domains, parameters: Parameters) -> Labelling {
-    label(domains, &parameters.check().unwrap(), &()).unwrap()
+    label(domains, &parameters.check().unwrap()).unwrap()
 }
 
 fn names(labelling: &Labelling) -> Vec<Option<String>> {
@@ -190,7 +190,7 @@ fn truth_only_looks_on() {
     let domains = shifted.domains();
     let truth = a2lp::evaluation::TargetTruth::new(domains.source_labels().classes(), &shifted.truth);
     let evaluator = a2lp::evaluation::Evaluator::new(truth);
-    let watched = label(domains, &Parameters::new().check().unwrap(), &evaluator).unwrap();
+    let watched = Run::new(domains, &Parameters::new().check().unwrap()).observe(&evaluator).label().unwrap();
     assert_eq!(alone.pseudo_labels, watched.pseudo_labels);
     let rounds = evaluator.rounds();
     assert_eq!(rounds.len(), 10);

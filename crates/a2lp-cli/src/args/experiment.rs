@@ -118,7 +118,7 @@ pub(crate) struct PairsArgs {
     pub(crate) learners: Vec<Learner>,
     #[cfg(feature = "networks")]
     #[command(flatten)]
-    pub(crate) how: TrainHow,
+    pub(crate) how: TrainHow<PairsOptions>,
 }
 
 #[derive(Args)]

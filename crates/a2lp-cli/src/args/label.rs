@@ -66,10 +66,7 @@ pub(crate) struct LabelArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) parameters: ParameterArgs,
-    /// Take the labels of plain label propagation instead, when their quality score is higher by more than 0.01
-    #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) guard: bool,
+    pub(crate) parameters: TableArgs<MethodOptions>,
     /// Do not measure the quality of the labels, which takes another graph
     #[arg(long, conflicts_with = "guard", help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) no_quality: bool,

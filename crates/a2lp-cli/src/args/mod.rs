@@ -20,7 +20,9 @@ pub(crate) use experiment::{
 #[cfg(feature = "networks")]
 pub(crate) use extract::ExtractArgs;
 pub(crate) use label::LabelArgs;
-use parameters::ParameterArgs;
+use parameters::{MethodOptions, TableArgs};
+#[cfg(feature = "networks")]
+pub(crate) use parameters::{OptionTable, PairsOptions, TrainOptions};
 #[cfg(feature = "networks")]
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
 
@@ -315,6 +317,20 @@ fn parser<T: Copy + Send + Sync + 'static>(
 ) -> impl clap::builder::TypedValueParser<Value = T> {
     use clap::builder::TypedValueParser;
     PossibleValuesParser::new(values.iter().map(|(name, _)| *name)).map(move |given: String| {
+        let found = values.iter().find(|(name, _)| *name == given);
+        found.expect("clap lets only the listed words through").1
+    })
+}
+
+/// The same, with a line of help for every word.
+#[cfg(feature = "networks")]
+fn described<T: Copy + Send + Sync + 'static>(
+    values: &'static [(&'static str, T)],
+    about: &'static [(&'static str, &'static str)],
+) -> impl clap::builder::TypedValueParser<Value = T> {
+    use clap::builder::{PossibleValue, TypedValueParser};
+    let words = about.iter().map(|(word, help)| PossibleValue::new(word).help(help.trim()));
+    PossibleValuesParser::new(words).map(move |given: String| {
         let found = values.iter().find(|(name, _)| *name == given);
         found.expect("clap lets only the listed words through").1
     })

@@ -1,8 +1,7 @@
 //! The options of `a2lp train` and `a2lp predict`.
 
 use super::*;
-use crate::train::Body;
-use a2lp_train::{DeviceName, Labeller, Learner};
+use a2lp_train::{Body, DeviceName, Labeller, Learner};
 use serde::Serialize;
 
 /// Train a network that works in the target domain
@@ -46,71 +45,35 @@ pub(crate) struct TrainArgs {
     /// Write a page to look at: accuracy, losses and pseudo-labels round by round [default file: report.html in the folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = PICTURES, value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<Option<PathBuf>>,
-    /// Loss on the target: source-only = none, em = entropy minimisation, ce = cross-entropy on pseudo-labels, dann =
-    /// adversarial, mstn = adversarial and class centroids, can = contrastive domain discrepancy [default: can]
-    #[arg(long, value_parser = parser(Learner::WORDS), help_heading = EVERYDAY)]
+    /// Loss on the target [default: can]
+    #[arg(long, value_parser = described(Learner::WORDS, Learner::ABOUT), help_heading = EVERYDAY)]
     pub(crate) learner: Option<Learner>,
     #[command(flatten)]
-    pub(crate) how: TrainHow,
+    pub(crate) how: TrainHow<TrainOptions>,
     /// Settings of a paper's dataset; single options still win
     #[arg(long, help_heading = PAPERS, hide_short_help = true)]
     pub(crate) preset: Option<Preset>,
-    /// k, the neighbours of each node of the graph [default: 20]
-    #[arg(long, value_name = "K", help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) neighbours: Option<usize>,
-    /// How far labels travel in it [default: 0.5]
-    #[arg(long, help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) alpha: Option<f64>,
-    /// Rounds of A²LP each time that pseudo-labels are made [default: 10]
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = PAPERS, hide_short_help = true)]
-    pub(crate) label_rounds: Option<usize>,
-    /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = EVERYDAY, hide_short_help = true)]
-    pub(crate) seed: u64,
     /// Worker threads; 0 = one per core. Another number may change the last digits of a run
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) threads: usize,
 }
 
-/// How to train; shared with `experiment pairs`.
-#[derive(Args, Clone, Default, Serialize)]
-pub(crate) struct TrainHow {
+/// How to train; shared with `experiment pairs`, which offers fewer of the settings.
+#[derive(Args, Serialize)]
+#[serde(bound = "")]
+pub(crate) struct TrainHow<T: OptionTable> {
     /// Where pseudo-labels come from; own = the learner's (MSTN's argmax, CAN's k-means) [default: a2lp]
     #[arg(long, value_delimiter = ',', value_parser = parser(Labeller::WORDS), help_heading = EVERYDAY)]
     pub(crate) pseudo_labels: Vec<Labeller>,
     /// The network: lenet for small grey images, adapter for features, the others for photos, with --weights [default: by the
     /// input]
-    #[arg(long, value_name = "NAME", value_parser = parser(Body::WORDS), help_heading = EVERYDAY)]
+    #[arg(long, value_name = "NAME", value_parser = parser(Body::words()), help_heading = EVERYDAY)]
     pub(crate) backbone: Option<Body>,
     /// Weights that a backbone starts from (.safetensors or .pth)
     #[arg(long, value_name = "FILE", help_heading = EVERYDAY, value_hint = ValueHint::FilePath)]
     pub(crate) weights: Option<PathBuf>,
-    /// Times that pseudo-labels are made and learned from [default: 10; 50 for photos]
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = EVERYDAY)]
-    pub(crate) train_rounds: Option<usize>,
-    /// Steps in a round [default: 100; 200 for photos, for CAN by its formula]
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = EVERYDAY)]
-    pub(crate) steps: Option<usize>,
-    /// Steps on the source alone before the first round [default: 300 for a LeNet, else 0]
-    #[arg(long, value_name = "N", hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) warm_up: Option<usize>,
-    /// Items of either domain in a batch [default: 64; 32 for photos, 30 for CAN]
-    #[arg(long, value_name = "N", value_parser = positive, hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) batch: Option<usize>,
-    /// Learning rate of new layers at the start [default: 0.01]
-    #[arg(long, hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) rate: Option<f64>,
-    /// How much the target's loss counts beside the source's: entropy, pseudo-labels, centroids or discrepancy [default: 0.3;
-    /// 0.1 for em, 1 for mstn on photos and 100 on anything smaller]
-    #[arg(long, value_name = "W", hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) target_weight: Option<f64>,
-    /// Pseudo-labels of lp and a2lp count when their confidence is above this at first, and above 0 in the end [default:
-    /// 0.7 for can and ce, else 0]
-    #[arg(long, value_name = "C", hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) min_confidence: Option<f32>,
-    /// No gradient goes further down than the end of this layer: layer1, blocks.2 [default: layer1 for CAN on a ResNet]
-    #[arg(long, value_name = "LAYER", hide_short_help = true, help_heading = EVERYDAY)]
-    pub(crate) stop_after: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: TableArgs<T>,
     /// What is done to an image: a name of `a2lp extract --help`; training crops and flips at random [default: as there]
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) transform: Option<String>,

@@ -10,7 +10,7 @@ use crate::progress::ProgressBars;
 use crate::report::Drawn;
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, TargetTruth};
-use a2lp::{Domains, Labelling, Labels, Method, Parameters, baselines};
+use a2lp::{Domains, Labelling, Labels, Method, Parameters, Run, baselines};
 use a2lp_data::demo::{self, DemoDomain, SIDE};
 use a2lp_data::{ArrayFile, write_atomically};
 use anyhow::{Context, bail};
@@ -123,7 +123,7 @@ fn label_saved(args: &DemoArgs) -> anyhow::Result<String> {
     again.parameters.give("threads", args.threads);
     let page = args.looks.report.as_ref().map(|page| page.clone().or(Some(args.out.join("report.html"))));
     again.looks = Looks { report: page, more: args.looks.more.clone() };
-    Ok(label::work(&again, command)?.drawn)
+    Ok(label::label_files(&again, command)?.drawn)
 }
 
 fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::Result<Result> {
@@ -133,11 +133,11 @@ fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::
     let nearest_neighbour = truth.score(&baselines::nearest_neighbour(&domains))?.accuracy;
     let nearest_centre = truth.score(&baselines::nearest_centre(&domains))?.accuracy;
     let consensus = Parameters::new().method(Method::Consensus).threads(threads).check()?;
-    let consensus = a2lp::label(domains.clone(), &consensus, &ProgressBars::default())?;
+    let consensus = Run::new(domains.clone(), &consensus).observe(&ProgressBars::default()).label()?;
     let consensus = truth.score(consensus.pseudo_labels.labels())?.accuracy;
     let evaluator = Evaluator::new(truth);
     let parameters = Parameters::new().threads(threads).check()?;
-    let labelling = a2lp::label(domains, &parameters, &(ProgressBars::default(), &evaluator))?;
+    let labelling = Run::new(domains, &parameters).observe(&(ProgressBars::default(), &evaluator)).label()?;
     Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), labelling, consensus })
 }
 

@@ -20,7 +20,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn of(run: &super::Run) -> anyhow::Result<Self> {
+    fn of(run: &super::Labelled) -> anyhow::Result<Self> {
         Ok(Setting {
             lp: run.first_accuracy()?,
             a2lp: run.accuracy()?,

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::args::ExperimentArgs;
 use crate::interrupt::CtrlC;
 use crate::table::{percent, render};
-use a2lp::{ClassId, FinishedRound, Observer, label};
+use a2lp::{ClassId, FinishedRound, Observer, Run};
 use a2lp_data::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -84,7 +84,7 @@ fn picture(
     let painter = Painter { unlabelled, classes: classes.len(), block: Mutex::default() };
     let parameters = study.parameters();
     let parameters = rounds.map_or(parameters.clone(), |rounds| parameters.rounds(rounds)).check()?;
-    let labelling = label(domains, &parameters, &(CtrlC, &painter))?;
+    let labelling = Run::new(domains, &parameters).observe(&(CtrlC, &painter)).label()?;
     let accuracy = truth.score(labelling.pseudo_labels.labels())?.accuracy;
     let painted = painter.block.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(Block { accuracy, classes: classes.names().to_vec(), ..painted })

@@ -167,11 +167,21 @@ fn train(
         folder: &folder,
     };
     let common = &args.common;
-    let mut settings = task.settings(method.0, common.preset)?;
-    (settings.labeller, settings.seed) = (method.1, seed);
-    settings.neighbours = common.neighbours.unwrap_or(settings.neighbours);
-    settings.alpha = common.alpha.unwrap_or(settings.alpha);
-    settings.labelling_rounds = common.rounds.unwrap_or(settings.labelling_rounds);
+    let settings = task.settings(method.0, common.preset, |mut settings| {
+        settings = settings.labeller(method.1).seed(seed);
+        settings = match common.neighbours {
+            Some(neighbours) => settings.neighbours(neighbours),
+            None => settings,
+        };
+        settings = match common.alpha {
+            Some(alpha) => settings.alpha(alpha),
+            None => settings,
+        };
+        match common.rounds {
+            Some(rounds) => settings.labelling_rounds(rounds),
+            None => settings,
+        }
+    })?;
     let finished = task.train(&settings)?;
     // A network of each cell would fill the disk; its metrics go into the cell.
     std::fs::remove_dir_all(&folder).ok();

@@ -22,7 +22,7 @@ use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Looks, Preset};
 use crate::interrupt::CtrlC;
 use crate::report::{Drawn, with_pictures};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{Domains, Labelling, NeighbourGraph, Parameters, SourceNodes, label, label_on_graph};
+use a2lp::{Domains, Labelling, NeighbourGraph, Parameters, Run, SourceNodes};
 use a2lp_report::{Chapter, Chart, Experiment};
 use anyhow::bail;
 use manifest::{Domain, Manifest, pair};
@@ -216,14 +216,14 @@ impl From<Score> for Accuracy {
     }
 }
 
-/// One run and what came of it.
-struct Run {
+/// One run, and its rounds against the truth.
+struct Labelled {
     labelling: Labelling,
     truth: TargetTruth,
     rounds: Vec<RoundScore>,
 }
 
-impl Run {
+impl Labelled {
     /// The accuracy after the last round.
     fn accuracy(&self) -> anyhow::Result<Accuracy> {
         Ok(self.truth.score(self.labelling.pseudo_labels.labels())?.into())
@@ -241,17 +241,14 @@ fn run_pair(
     target: &Domain,
     parameters: Parameters,
     graph: Option<&NeighbourGraph>,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<Labelled> {
     let domains = pair(source, target)?;
     let truth = truth_of(&domains, target);
     let evaluator = Evaluator::new(truth.clone());
     let observer = (CtrlC, &evaluator);
     let parameters = parameters.check()?;
-    let labelling = match graph {
-        Some(graph) => label_on_graph(domains, graph.clone(), &parameters, &observer)?,
-        None => label(domains, &parameters, &observer)?,
-    };
-    Ok(Run { labelling, truth, rounds: evaluator.rounds() })
+    let labelling = Run::new(domains, &parameters).graph(graph.cloned()).observe(&observer).label()?;
+    Ok(Labelled { labelling, truth, rounds: evaluator.rounds() })
 }
 
 fn truth_of(domains: &Domains, target: &Domain) -> TargetTruth {

@@ -9,7 +9,7 @@ use crate::Outcome;
 use crate::args::NoiseArgs;
 use crate::interrupt::CtrlC;
 use crate::table::{percent, render};
-use a2lp::{ClassId, Domains, NeighbourGraph, Parameters, label_assuming};
+use a2lp::{ClassId, Domains, NeighbourGraph, Parameters, Run};
 use serde_json::json;
 use std::cell::OnceCell;
 
@@ -68,7 +68,11 @@ fn trial(
     let truth = truth_of(&domains, target);
     let assumed = corrupted(&domains, target, level, seed);
     let parameters = parameters.rounds(2).check()?;
-    let labelling = label_assuming(domains, graph.clone(), &assumed, &parameters, &CtrlC)?;
+    let labelling = Run::new(domains, &parameters)
+        .graph(graph.clone())
+        .assume_first_labels(&assumed)
+        .observe(&CtrlC)
+        .label()?;
     Ok(truth.score(labelling.pseudo_labels.labels())?.accuracy)
 }
 

@@ -1,6 +1,6 @@
-//! What `a2lp label` tells people.
+//! The summary of `a2lp label` and the plan of `--dry-run`, in words.
 
-use super::Opened;
+use super::input::Opened;
 use crate::args::LabelArgs;
 use crate::memory;
 use crate::output::record_path;

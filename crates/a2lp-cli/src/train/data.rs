@@ -1,7 +1,7 @@
 //! What is trained on: folders of images, files of features, arrays of small images.
 
 use super::Body;
-use crate::label::note_unknown_classes;
+use crate::label::input::note_unknown_classes;
 use a2lp::Classes;
 use a2lp::evaluation::TargetTruth;
 use a2lp_data::images::{ImageSet, Transform, compare_classes, decode};
@@ -128,7 +128,7 @@ fn open_arrays(path: &Path, reading: &Reading) -> anyhow::Result<(Items, Body)> 
     }
     let mut file = features?;
     if let Some(body) = reading.body.filter(|&body| body != Body::Adapter) {
-        bail!("{} holds features, and {} takes images", path.display(), body.word());
+        bail!("{} holds features, and {} takes images", path.display(), body.as_str());
     }
     let (classes, ids) = (file.class_names()?, file.ids()?);
     let labels = match file.labels()? {

@@ -1,7 +1,7 @@
 //! `a2lp train --demo`: learners on the built-in domains, from pixels.
 
 use super::data::Items;
-use super::{Body, Finished, Task, describe, draw, keep, prepare, show};
+use super::{Finished, Task, describe, draw, keep, prepare, show};
 use crate::Outcome;
 use crate::args::TrainArgs;
 use crate::table::{percent, render};
@@ -10,7 +10,7 @@ use a2lp::{Classes, Labels};
 use a2lp_data::Picture;
 use a2lp_data::demo::{self, CLASSES, DemoDomain, SIDE};
 use a2lp_report::Chapter;
-use a2lp_train::{Inputs, Labeller, Learner};
+use a2lp_train::{Body, Inputs, Labeller, Learner};
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ const PER_CLASS: usize = 100;
 
 pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("a2lp-train-demo"));
-    let (source, target) = (demo::source(args.seed, PER_CLASS), demo::target(args.seed, PER_CLASS));
+    let (source, target) =
+        (demo::source(args.how.seed(), PER_CLASS), demo::target(args.how.seed(), PER_CLASS));
     let classes = Classes::new(CLASSES.map(String::from).to_vec())?;
     let labels = Labels::within(classes.clone(), &source.labels)?;
     let truth = TargetTruth::new(&classes, &target.labels);
@@ -50,8 +51,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
             how: &args.how,
             folder: &out,
         };
-        let mut settings = task.settings(kind, args.preset)?;
-        (settings.labeller, settings.seed) = (labeller, args.seed);
+        let settings = task.settings(kind, args.preset, |settings| settings.labeller(labeller))?;
         let began = Instant::now();
         let finished = task.train(&settings)?;
         keep(&task, &settings, &finished, began.elapsed().as_secs_f64())?;

@@ -5,7 +5,7 @@ use a2lp::PseudoLabels;
 use a2lp::evaluation::TargetTruth;
 use a2lp_data::write_atomically;
 use a2lp_report::{Chart, Experiment};
-use a2lp_train::{Losses, TrainError, TrainObserver, TrainSettings, TrainedRound};
+use a2lp_train::{CheckedTrainSettings, Losses, TrainError, TrainObserver, TrainedRound};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ type Series<'a> = (&'a str, &'a dyn Fn(&RoundLine) -> Option<f64>);
 pub(crate) fn shown(
     title: String,
     text: String,
-    settings: &TrainSettings,
+    settings: &CheckedTrainSettings,
     rounds: &[RoundLine],
 ) -> anyhow::Result<Experiment> {
     let share = |value: Option<f64>| value.map(|value| 100.0 * value);

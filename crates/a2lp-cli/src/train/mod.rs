@@ -8,7 +8,7 @@ mod predict;
 pub(crate) use predict::predict;
 
 use crate::Outcome;
-use crate::args::{Looks, MoreLooks, Preset, TrainArgs, TrainHow};
+use crate::args::{Looks, MoreLooks, OptionTable, Preset, TrainArgs, TrainHow};
 use crate::output::{LabelTable, write_json};
 use crate::report::Drawn;
 use crate::table::{percent, render};
@@ -17,7 +17,7 @@ use a2lp::{Classes, PseudoLabels};
 use a2lp_data::write_atomically;
 use a2lp_report::{Chapter, Experiment};
 use a2lp_train::{
-    BackboneName, BodyShape, Inputs, Labeller, Learner, NetworkShape, TrainError, TrainSettings, Trained,
+    Body, BodyShape, CheckedTrainSettings, Inputs, Labeller, Learner, TrainError, TrainSettings, Trained,
     Training,
 };
 use anyhow::{Context, bail};
@@ -39,94 +39,34 @@ const LABELS: &str = "labels.csv";
 const PSEUDO_LABELS: &str = "pseudo-labels.csv";
 const RESULTS: &str = "results.json";
 
-/// Which kind of network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Body {
-    Lenet,
-    Adapter,
-    Backbone(BackboneName),
-}
-
-impl Body {
-    /// What users write, and what it stands for.
-    pub(crate) const WORDS: &[(&str, Body)] = &[
-        ("lenet", Body::Lenet),
-        ("adapter", Body::Adapter),
-        ("resnet18", Body::Backbone(BackboneName::Resnet18)),
-        ("resnet50", Body::Backbone(BackboneName::Resnet50)),
-        ("resnet101", Body::Backbone(BackboneName::Resnet101)),
-        ("efficientnet-lite0", Body::Backbone(BackboneName::EfficientnetLite0)),
-    ];
-
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, body)| *body == self).map_or("", |(word, _)| word)
-    }
-
-    fn shape(self, inputs: &Inputs) -> BodyShape {
-        match (self, inputs) {
-            (Body::Adapter, Inputs::Rows { columns, .. }) => BodyShape::Adapter(*columns),
-            (Body::Backbone(name), _) => BodyShape::Backbone(name),
-            _ => BodyShape::Lenet,
-        }
-    }
-}
-
-impl TrainHow {
+impl<T: OptionTable<Of = TrainSettings>> TrainHow<T> {
     pub(crate) fn reading<'a>(&'a self, root: Option<&'a Path>) -> Reading<'a> {
         let transform = self.transform.as_deref();
         Reading { root, body: self.backbone, transform, upright: self.upright }
     }
 
+    /// The seed of everything random.
+    fn seed(&self) -> u64 {
+        self.settings.given("seed").and_then(|seed| seed.parse().ok()).unwrap_or(0)
+    }
+
     /// Defaults, then a preset, then what was asked for.
-    pub(crate) fn settings(
-        &self,
-        learner: Learner,
-        body: BodyShape,
-        preset: Option<Preset>,
-    ) -> anyhow::Result<TrainSettings> {
-        let mut settings = TrainSettings::new(learner, body);
-        if preset == Some(Preset::Visda) {
-            settings = settings.visda();
-        }
-        if let Some(rounds) = self.train_rounds {
-            settings.rounds = rounds;
-        }
-        settings.steps = self.steps.or(settings.steps);
-        settings.warm_up = self.warm_up.unwrap_or(settings.warm_up);
-        settings.batch = self.batch.unwrap_or(settings.batch);
-        settings.rate = self.rate.unwrap_or(settings.rate);
-        settings.target_weight = self.target_weight.unwrap_or(settings.target_weight);
-        settings.min_confidence = self.min_confidence.unwrap_or(settings.min_confidence);
-        if let Some(layer) = &self.stop_after {
-            let layers = body.layers();
-            if !layers.contains(layer) {
-                bail!(
-                    "--stop-after {layer}: this network has {}",
-                    if layers.is_empty() { "no such layers".into() } else { layers.join(", ") }
-                );
-            }
-            settings.stop_after = Some(layer.clone());
-        }
-        if !(settings.rate > 0.0 && settings.rate.is_finite()) {
-            bail!("--rate {}: a number above 0 is needed", settings.rate);
-        }
-        if matches!(body, BodyShape::Backbone(_)) && self.weights.is_none() {
-            bail!("--backbone needs --weights: a network for photos is not trained from nothing");
-        }
-        Ok(settings)
+    fn settings(&self, learner: Learner, body: BodyShape, preset: Option<Preset>) -> TrainSettings {
+        let settings = TrainSettings::new(learner, body);
+        let settings = if preset == Some(Preset::Visda) { settings.visda() } else { settings };
+        self.settings.apply(settings)
     }
 }
 
 /// Everything about a run but its settings.
-pub(crate) struct Task<'a> {
+pub(crate) struct Task<'a, T: OptionTable<Of = TrainSettings>> {
     pub(crate) source: &'a Items,
     pub(crate) target: &'a Items,
     pub(crate) classes: &'a Classes,
     pub(crate) labels: &'a [u32],
     pub(crate) body: Body,
     pub(crate) truth: Option<&'a TargetTruth>,
-    pub(crate) how: &'a TrainHow,
+    pub(crate) how: &'a TrainHow<T>,
     pub(crate) folder: &'a Path,
 }
 
@@ -136,27 +76,27 @@ pub(crate) struct Finished {
     pub(crate) rounds: Vec<RoundLine>,
 }
 
-impl Task<'_> {
-    fn shape(&self, learner: Learner) -> NetworkShape {
-        let photos = matches!(self.body, Body::Backbone(_));
-        NetworkShape {
-            body: self.body.shape(&self.source.inputs),
-            bottleneck: photos && learner.is_adversarial(),
-            discriminator: learner.is_adversarial().then_some(if photos { 1024 } else { 500 }),
-            classes: self.classes.len(),
+impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
+    /// The settings asked for. `adjust` has the last word.
+    pub(crate) fn settings(
+        &self,
+        learner: Learner,
+        preset: Option<Preset>,
+        adjust: impl FnOnce(TrainSettings) -> TrainSettings,
+    ) -> anyhow::Result<CheckedTrainSettings> {
+        let body = self.body.shape(&self.source.inputs);
+        if matches!(body, BodyShape::Backbone(_)) && self.how.weights.is_none() {
+            bail!("--backbone needs --weights: a network for photos is not trained from nothing");
         }
-    }
-
-    pub(crate) fn settings(&self, learner: Learner, preset: Option<Preset>) -> anyhow::Result<TrainSettings> {
-        self.how.settings(learner, self.body.shape(&self.source.inputs), preset)
+        Ok(adjust(self.how.settings(learner, body, preset)).check(body)?)
     }
 
     /// Trains in the folder, or goes on in it.
-    pub(crate) fn train(&self, settings: &TrainSettings) -> anyhow::Result<Finished> {
+    pub(crate) fn train(&self, settings: &CheckedTrainSettings) -> anyhow::Result<Finished> {
         let checkpoint = self.folder.join(CHECKPOINT);
         let training = Training {
             settings,
-            shape: self.shape(settings.learner),
+            shape: settings.learner().network(self.body.shape(&self.source.inputs), self.classes.len()),
             weights: self.how.weights.as_deref(),
             source: &self.source.inputs,
             labels: self.labels,
@@ -165,7 +105,7 @@ impl Task<'_> {
             device: self.how.device.unwrap_or_default(),
         };
         let onlooker =
-            Onlooker::new(self.truth, self.classes.len(), settings.rounds, self.folder.join(METRICS))?;
+            Onlooker::new(self.truth, self.classes.len(), settings.rounds(), self.folder.join(METRICS))?;
         let trained = match training.run(&onlooker) {
             Err(TrainError::Cancelled) => bail!(
                 "interrupted; finished rounds are kept in {}, the same command goes on from there",
@@ -222,12 +162,8 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         how: &args.how,
         folder,
     };
-    let mut settings = task.settings(args.learner.unwrap_or(Learner::Can), args.preset)?;
-    settings.labeller = labeller;
-    settings.seed = args.seed;
-    settings.neighbours = args.neighbours.unwrap_or(settings.neighbours);
-    settings.alpha = args.alpha.unwrap_or(settings.alpha);
-    settings.labelling_rounds = args.label_rounds.unwrap_or(settings.labelling_rounds);
+    let learner = args.learner.unwrap_or(Learner::Can);
+    let settings = task.settings(learner, args.preset, |settings| settings.labeller(labeller))?;
 
     let started = Instant::now();
     let finished = task.train(&settings)?;
@@ -257,8 +193,8 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
 
 /// The run as something to be looked at, kept in the folder so that `a2lp report` finds it.
 fn show(
-    task: &Task,
-    settings: &TrainSettings,
+    task: &Task<impl OptionTable<Of = TrainSettings>>,
+    settings: &CheckedTrainSettings,
     finished: &Finished,
     text: String,
 ) -> anyhow::Result<Experiment> {
@@ -278,10 +214,12 @@ fn draw(args: &TrainArgs, folder: &Path, chapters: &mut [Chapter]) -> anyhow::Re
 }
 
 /// What was learned from what, in words.
-fn method(settings: &TrainSettings) -> String {
-    match settings.learner.uses_pseudo_labels() {
-        true => format!("{} with {} pseudo-labels", settings.learner.as_str(), settings.labeller.as_str()),
-        false => settings.learner.as_str().to_string(),
+fn method(settings: &CheckedTrainSettings) -> String {
+    match settings.learner().uses_pseudo_labels() {
+        true => {
+            format!("{} with {} pseudo-labels", settings.learner().as_str(), settings.labeller().as_str())
+        }
+        false => settings.learner().as_str().to_string(),
     }
 }
 
@@ -306,8 +244,8 @@ pub(crate) fn prepare(folder: &Path, force: bool) -> anyhow::Result<()> {
 
 /// Writes what a finished run leaves behind, and gives its summary.
 fn keep(
-    task: &Task,
-    settings: &TrainSettings,
+    task: &Task<impl OptionTable<Of = TrainSettings>>,
+    settings: &CheckedTrainSettings,
     finished: &Finished,
     secs: f64,
 ) -> anyhow::Result<serde_json::Value> {
@@ -336,8 +274,8 @@ fn keep(
         .fold(None, |best: Option<f64>, a| Some(best.map_or(a, |b| b.max(a))));
     let summary = json!({
         "out": folder,
-        "learner": settings.learner,
-        "pseudo_labels": settings.labeller,
+        "learner": settings.learner(),
+        "pseudo_labels": settings.labeller(),
         "rounds": trained.rounds,
         "resumed_after_round": trained.resumed,
         "accuracy": last.and_then(|line| line.accuracy),
@@ -361,7 +299,11 @@ fn keep(
     Ok(summary)
 }
 
-fn write_pseudo_labels(path: &Path, task: &Task, pseudo: &a2lp_train::TrainingLabels) -> anyhow::Result<()> {
+fn write_pseudo_labels(
+    path: &Path,
+    task: &Task<impl OptionTable<Of = TrainSettings>>,
+    pseudo: &a2lp_train::TrainingLabels,
+) -> anyhow::Result<()> {
     write_atomically(path, true, |file| {
         let mut csv = csv::Writer::from_writer(file);
         csv.write_record(["row", "label", "confidence"])?;
@@ -375,12 +317,16 @@ fn write_pseudo_labels(path: &Path, task: &Task, pseudo: &a2lp_train::TrainingLa
 }
 
 /// The run for people.
-fn describe(task: &Task, settings: &TrainSettings, finished: &Finished) -> String {
+fn describe(
+    task: &Task<impl OptionTable<Of = TrainSettings>>,
+    settings: &CheckedTrainSettings,
+    finished: &Finished,
+) -> String {
     let Finished { trained, rounds } = finished;
     let mut text = format!(
         "{} on {}: {} source and {} target items, {} classes\n\n",
         method(settings),
-        task.body.word(),
+        task.body.as_str(),
         task.source.inputs.len(),
         task.target.inputs.len(),
         task.classes.len()

@@ -4,6 +4,7 @@ use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet, Stem
 use crate::backbone::{BackboneName, LITE_NAMES, RESNET_NAMES};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
+use crate::training::Inputs;
 use crate::weights::load;
 use burn::module::Module;
 use burn::nn::Linear;
@@ -11,6 +12,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Features of the bottleneck between a backbone and its classifier.
 const BOTTLENECK: usize = 256;
@@ -69,6 +71,43 @@ impl BodyShape {
     }
 }
 
+/// The kind of a network's body, before the shape of its input is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// For grey images of 28 × 28.
+    Lenet,
+    /// For features.
+    Adapter,
+    /// For photos.
+    Backbone(BackboneName),
+}
+
+impl Body {
+    /// The words that users write and what they stand for.
+    pub fn words() -> &'static [(&'static str, Body)] {
+        static WORDS: OnceLock<Vec<(&str, Body)>> = OnceLock::new();
+        WORDS.get_or_init(|| {
+            let backbones = BackboneName::WORDS.iter().map(|&(word, name)| (word, Body::Backbone(name)));
+            [("lenet", Body::Lenet), ("adapter", Body::Adapter)].into_iter().chain(backbones).collect()
+        })
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        Self::words().iter().find(|(_, body)| *body == self).map_or("", |(word, _)| word)
+    }
+
+    /// Its shape for these inputs.
+    pub fn shape(self, inputs: &Inputs) -> BodyShape {
+        match (self, inputs) {
+            (Body::Adapter, Inputs::Rows { columns, .. }) => BodyShape::Adapter(*columns),
+            (Body::Backbone(name), _) => BodyShape::Backbone(name),
+            _ => BodyShape::Lenet,
+        }
+    }
+}
+
 /// A batch on its way into a network.
 #[derive(Clone, Debug)]
 pub(crate) enum Batch {
@@ -90,7 +129,7 @@ impl Batch {
 
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant)]
-enum Body {
+enum BodyNetwork {
     LeNet(LeNet),
     Adapter(Adapter),
     ResNet(ResNet),
@@ -111,7 +150,7 @@ pub(crate) struct Outputs {
 /// Everything that is trained.
 #[derive(Module, Debug)]
 pub(crate) struct LearnerNetwork {
-    body: Body,
+    body: BodyNetwork,
     bottleneck: Option<Linear>,
     classifier: Linear,
     pub(crate) discriminator: Option<Discriminator>,
@@ -128,21 +167,21 @@ impl LearnerNetwork {
         let mut draws = Draws::new(seed, Purpose::Weights, 0);
         let draws = &mut draws;
         let mut body = match shape.body {
-            BodyShape::Lenet => Body::LeNet(LeNet::new(draws, device)),
+            BodyShape::Lenet => BodyNetwork::LeNet(LeNet::new(draws, device)),
             BodyShape::Adapter(columns) => {
-                Body::Adapter(Adapter::new(columns, Adapter::WIDTH, draws, device))
+                BodyNetwork::Adapter(Adapter::new(columns, Adapter::WIDTH, draws, device))
             }
-            BodyShape::Backbone(BackboneName::Resnet18) => Body::ResNet(ResNet::resnet18(device)),
-            BodyShape::Backbone(BackboneName::Resnet50) => Body::ResNet(ResNet::resnet50(device)),
-            BodyShape::Backbone(BackboneName::Resnet101) => Body::ResNet(ResNet::resnet101(device)),
+            BodyShape::Backbone(BackboneName::Resnet18) => BodyNetwork::ResNet(ResNet::resnet18(device)),
+            BodyShape::Backbone(BackboneName::Resnet50) => BodyNetwork::ResNet(ResNet::resnet50(device)),
+            BodyShape::Backbone(BackboneName::Resnet101) => BodyNetwork::ResNet(ResNet::resnet101(device)),
             BodyShape::Backbone(BackboneName::EfficientnetLite0) => {
-                Body::Lite0(EfficientNetLite0::new(device))
+                BodyNetwork::Lite0(EfficientNetLite0::new(device))
             }
         };
         if let Some(weights) = weights {
             match &mut body {
-                Body::ResNet(network) => drop(load(network, weights, RESNET_NAMES)?),
-                Body::Lite0(network) => drop(load(network, weights, LITE_NAMES)?),
+                BodyNetwork::ResNet(network) => drop(load(network, weights, RESNET_NAMES)?),
+                BodyNetwork::Lite0(network) => drop(load(network, weights, LITE_NAMES)?),
                 _ => {}
             }
         }
@@ -168,7 +207,7 @@ impl LearnerNetwork {
     pub(crate) fn small_adapter(columns: usize, width: usize, classes: usize, device: &Device) -> Self {
         let mut draws = Draws::new(0, Purpose::Weights, 0);
         LearnerNetwork {
-            body: Body::Adapter(Adapter::new(columns, width, &mut draws, device)),
+            body: BodyNetwork::Adapter(Adapter::new(columns, width, &mut draws, device)),
             bottleneck: None,
             classifier: draws.linear(width, classes, device),
             discriminator: None,
@@ -181,20 +220,25 @@ impl LearnerNetwork {
         let mut network = ResNet::narrow(device);
         load(&mut network, weights, RESNET_NAMES).unwrap();
         let classifier = Draws::new(0, Purpose::Weights, 0).linear(64, classes, device);
-        LearnerNetwork { body: Body::ResNet(network), bottleneck: None, classifier, discriminator: None }
+        LearnerNetwork {
+            body: BodyNetwork::ResNet(network),
+            bottleneck: None,
+            classifier,
+            discriminator: None,
+        }
     }
 
     pub(crate) fn forward(&self, batch: Batch, pass: Pass) -> Outputs {
         let mut trail = None;
         let features = match (&self.body, batch) {
-            (Body::LeNet(network), Batch::Images(images)) => {
+            (BodyNetwork::LeNet(network), Batch::Images(images)) => {
                 let (features, back) = network.features(images, pass);
                 trail = Some(back);
                 features
             }
-            (Body::Adapter(network), Batch::Rows(rows)) => network.features(rows, pass),
-            (Body::ResNet(network), Batch::Images(images)) => network.features(images, pass),
-            (Body::Lite0(network), Batch::Images(images)) => network.features(images, pass),
+            (BodyNetwork::Adapter(network), Batch::Rows(rows)) => network.features(rows, pass),
+            (BodyNetwork::ResNet(network), Batch::Images(images)) => network.features(images, pass),
+            (BodyNetwork::Lite0(network), Batch::Images(images)) => network.features(images, pass),
             _ => unreachable!("the inputs were made for the network"),
         };
         let aligned = match &self.bottleneck {
@@ -209,7 +253,7 @@ impl LearnerNetwork {
     pub(crate) fn gradients(&self, loss: &Tensor<1>, trails: &[StemTrail]) -> GradientsParams {
         let mut all = loss.backward();
         let mut gradients = GradientsParams::from_module(&mut all, self);
-        if let Body::LeNet(network) = &self.body {
+        if let BodyNetwork::LeNet(network) = &self.body {
             network.finish_gradients(trails, |out| out.grad(&all), &mut gradients);
         }
         gradients
@@ -218,10 +262,10 @@ impl LearnerNetwork {
     /// Gives the source normalisations of its own, equal to the target's so far.
     pub(crate) fn split_domains(&mut self) {
         match &mut self.body {
-            Body::LeNet(network) => network.split_domains(),
-            Body::Adapter(network) => network.split_domains(),
-            Body::ResNet(network) => network.split_domains(),
-            Body::Lite0(network) => network.split_domains(),
+            BodyNetwork::LeNet(network) => network.split_domains(),
+            BodyNetwork::Adapter(network) => network.split_domains(),
+            BodyNetwork::ResNet(network) => network.split_domains(),
+            BodyNetwork::Lite0(network) => network.split_domains(),
         }
     }
 }

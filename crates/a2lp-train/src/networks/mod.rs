@@ -13,7 +13,7 @@ pub use adapter::Adapter;
 pub use discriminator::Discriminator;
 pub use efficientnet::EfficientNetLite0;
 pub(crate) use learner::{Batch, LearnerNetwork, Outputs};
-pub use learner::{BodyShape, NetworkShape};
+pub use learner::{Body, BodyShape, NetworkShape};
 pub use lenet::LeNet;
 pub(crate) use lenet::StemTrail;
 pub use norm::{Domain, DomainNorm, Pass};

@@ -3,7 +3,7 @@
 //! At these sizes burn's own spend their time elsewhere than in multiplying; a step takes a third of theirs. What stands in
 //! front of the first layer that burn differentiates needs no more of its graph than the gradient of what comes out here.
 
-use a2lp::Factor;
+use a2lp::internal::Factor;
 use rayon::prelude::*;
 
 /// Images that are worked on together; sums are made in this order, however many threads there are.

@@ -1,9 +1,10 @@
 //! Pseudo-labels for a round of training: by the graph, or by the learner's own means.
 
-use super::settings::{Labeller, Learner, TrainSettings};
+use super::settings::{Labeller, TrainSettings};
 use crate::error::TrainError;
 use a2lp::{
-    Classes, Domains, FeatureMatrix, Labels, Method, Observer, Parameters, PseudoLabels, SourceNodes,
+    CheckedParameters, Classes, Domains, FeatureMatrix, Labels, Method, Observer, Parameters, PseudoLabels,
+    Run, SourceNodes,
 };
 
 /// Features of all items of a domain.
@@ -39,8 +40,8 @@ impl TrainingLabels {
     }
 }
 
-/// What pseudo-labels are made from.
-pub(crate) struct Seen<'a> {
+/// The features and predictions of both domains at the start of a round: what pseudo-labels are made from.
+pub(crate) struct RoundView<'a> {
     pub(crate) source: &'a Matrix,
     pub(crate) labels: &'a [u32],
     pub(crate) target: &'a Matrix,
@@ -49,54 +50,42 @@ pub(crate) struct Seen<'a> {
     pub(crate) classes: usize,
 }
 
-impl Seen<'_> {
+impl RoundView<'_> {
     /// The labels of a round; `None` where the learner makes them batch by batch, or needs none.
     pub(crate) fn labels(
         &self,
         settings: &TrainSettings,
         observer: &dyn Observer,
     ) -> Result<Option<TrainingLabels>, TrainError> {
-        match (settings.learner, settings.labeller) {
-            (learner, _) if !learner.uses_pseudo_labels() => Ok(None),
-            (Learner::Mstn, Labeller::Own) => Ok(None),
-            (Learner::Can, Labeller::Own) => Ok(Some(self.clusters())),
-            (_, Labeller::Own) => Ok(Some(self.of_classifier())),
-            (_, Labeller::Lp) => self.by_graph(settings, Method::Lp, observer).map(Some),
-            (_, Labeller::A2lp) => self.by_graph(settings, Method::A2lp, observer).map(Some),
-            (_, Labeller::Consensus) => self.by_graph(settings, Method::Consensus, observer).map(Some),
+        let recipe = settings.learner.recipe();
+        match settings.labeller {
+            _ if !recipe.uses_pseudo_labels() => Ok(None),
+            Labeller::Own => Ok(recipe.own_labels(self)),
+            _ => self.by_graph(settings, observer).map(Some),
         }
     }
 
     fn by_graph(
         &self,
         settings: &TrainSettings,
-        method: Method,
         observer: &dyn Observer,
     ) -> Result<TrainingLabels, TrainError> {
-        let nodes = if settings.centres { SourceNodes::Centres } else { SourceNodes::All };
-        let parameters = Parameters::new()
-            .neighbours(settings.neighbours)
-            .alpha(settings.alpha)
-            .method(method)
-            .rounds(settings.labelling_rounds)
-            .source_nodes(nodes)
-            .seed(settings.seed)
-            .check()?;
+        let parameters = graph_parameters(settings)?;
         let names = (0..self.classes).map(|class| class.to_string()).collect();
         let labels = Labels::from_ids(Classes::new(names)?, self.labels.to_vec())?;
         let domains = Domains::new(self.source.features()?, labels, self.target.features()?)?;
-        let found = a2lp::label(domains, &parameters, observer)?.pseudo_labels;
+        let found = Run::new(domains, &parameters).observe(observer).label()?.pseudo_labels;
         Ok(TrainingLabels { labels: found.labels().to_vec(), weights: found.confidence().to_vec() })
     }
 
     /// The classifier's own, as sure as its probabilities are far from even.
-    fn of_classifier(&self) -> TrainingLabels {
+    pub(crate) fn of_classifier(&self) -> TrainingLabels {
         let found = PseudoLabels::from_probabilities(self.classes, self.probabilities.to_vec());
         TrainingLabels { labels: found.labels().to_vec(), weights: found.confidence().to_vec() }
     }
 
     /// CAN's spherical k-means, from the source's centres: cosine distances, centres that are sums of raw features.
-    fn clusters(&self) -> TrainingLabels {
+    pub(crate) fn clusters(&self) -> TrainingLabels {
         let start = sums(
             self.source.rows().zip(self.labels.iter().map(|&c| Some((c, 1.0)))),
             self.classes,
@@ -142,6 +131,24 @@ impl Seen<'_> {
             sums(self.target.rows().zip(target), self.classes, self.target.columns),
         ]
     }
+}
+
+/// The parameters of the graph that makes pseudo-labels.
+pub(crate) fn graph_parameters(settings: &TrainSettings) -> Result<CheckedParameters, a2lp::Error> {
+    let method = match settings.labeller {
+        Labeller::Own | Labeller::A2lp => Method::A2lp,
+        Labeller::Lp => Method::Lp,
+        Labeller::Consensus => Method::Consensus,
+    };
+    let nodes = if settings.centres { SourceNodes::Centres } else { SourceNodes::All };
+    Parameters::new()
+        .neighbours(settings.neighbours)
+        .alpha(settings.alpha)
+        .method(method)
+        .rounds(settings.labelling_rounds)
+        .source_nodes(nodes)
+        .seed(settings.seed)
+        .check()
 }
 
 const MAX_CLUSTERINGS: usize = 100;
@@ -263,7 +270,8 @@ mod tests {
         let matrix = |values: &[f32]| Matrix { columns: 2, values: values.to_vec() };
         let source = matrix(&[1.0, 0.0, 0.0, 2.0]);
         let target = matrix(&[1.0, 0.6, 2.0, 1.1, 0.1, 1.0, 0.9, 1.0]);
-        let seen = Seen { source: &source, labels: &[0, 1], target: &target, probabilities: &[], classes: 3 };
+        let seen =
+            RoundView { source: &source, labels: &[0, 1], target: &target, probabilities: &[], classes: 3 };
         let found = seen.clusters();
         assert_eq!(found.labels[..3], [Some(0), Some(0), Some(1)]);
         assert!(found.weights.iter().all(|w| (0.5..=1.0).contains(w)), "{:?}", found.weights);

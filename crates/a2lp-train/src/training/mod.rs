@@ -1,7 +1,7 @@
 //! Algorithm 1: features → pseudo-labels → some steps of learning → again.
 //!
 //! ```text
-//! Inputs ─► network (eval) ─► φ of both domains ─► Seen::labels (own, LP, A²LP) ─┐
+//! Inputs ─► network (eval) ─► φ of both domains ─► RoundView::labels (own, LP, A²LP) ─┐
 //!    └────► batches ─► network (train) ─► losses ─► Sgd ◄───────────────────────┘   State is kept after every round
 //! ```
 //!
@@ -21,19 +21,21 @@ mod tests;
 pub use export::TrainedModel;
 pub use inputs::Inputs;
 pub use labelling::TrainingLabels;
-pub use settings::{Labeller, Learner, TrainSettings};
+pub(crate) use labelling::{RoundView, graph_parameters};
+pub(crate) use optimiser::ramp;
+pub use settings::{CheckedTrainSettings, Labeller, TrainSettings};
+pub(crate) use step::{Objective, Step};
 
 use crate::device::DeviceName;
 use crate::draws::Purpose;
 use crate::error::TrainError;
 use crate::extract::{hash_file, stamp};
-use crate::losses::Centroids;
 use crate::networks::{Batch, Domain, LearnerNetwork, NetworkShape, Pass};
 use a2lp::{Observer, Stage};
 use burn::module::Module;
 use burn::tensor::Device;
 use burn::tensor::activation::softmax;
-use labelling::{Matrix, Seen, mean_distance};
+use labelling::{Matrix, mean_distance};
 use optimiser::annealed;
 use rayon::prelude::*;
 use sampling::{ClassAware, Shuffled};
@@ -55,7 +57,7 @@ const SETTLED: f64 = 0.001;
 /// A run that is to be made.
 pub struct Training<'a> {
     /// How.
-    pub settings: &'a TrainSettings,
+    pub settings: &'a CheckedTrainSettings,
     /// Which network.
     pub shape: NetworkShape,
     /// Weights of a backbone.
@@ -137,10 +139,10 @@ struct Evaluated {
 }
 
 /// A target item's class, where it has one to learn from, and how far to trust it.
-type Weighted = (Option<u32>, f32);
+pub(crate) type Weighted = (Option<u32>, f32);
 
 /// What stays the same within a round.
-struct Plan {
+pub(crate) struct Plan {
     round: usize,
     steps: usize,
     /// Labels of the target items that are learned from, after the filter.
@@ -195,14 +197,12 @@ impl Training<'_> {
 
     /// Do the domains have normalisations of their own? Without the target in training there is nothing to normalise by.
     fn splits(&self) -> bool {
-        self.settings.learner != Learner::SourceOnly
+        self.settings.learner.recipe().splits_domains()
     }
 
     fn start(&self, device: &Device) -> Result<State, TrainError> {
         let network = LearnerNetwork::new(&self.shape, self.weights, self.settings.seed, device)?;
-        let columns = self.shape.aligned_width();
-        let centroids =
-            (self.settings.learner == Learner::Mstn).then(|| Centroids::new(self.shape.classes, columns));
+        let centroids = self.settings.learner.recipe().centroids(&self.shape);
         Ok(State {
             rounds: 0,
             steps: 0,
@@ -228,7 +228,7 @@ impl Training<'_> {
             if observer.progress(0, step, steps).is_break() {
                 return Err(TrainError::Cancelled);
             }
-            let losses = self.source_step(state, order, self.settings.rate, device)?;
+            let losses = self.source_step(state, order, device)?;
             self.check(losses, 0, step)?;
         }
         // A new start for what comes next: the direction of the warm-up is not that of the rounds.
@@ -324,7 +324,7 @@ impl Training<'_> {
             _ => None,
         };
         let (source, target) = (input(self.source), input(self.target));
-        let seen = Seen {
+        let seen = RoundView {
             source: source.as_ref().unwrap_or(&seen.source),
             labels: self.labels,
             target: target.as_ref().unwrap_or(&seen.target),
@@ -340,8 +340,8 @@ impl Training<'_> {
 
     /// The centres of both domains' classes, where CAN wants them.
     fn centres(&self, labels: Option<&TrainingLabels>, seen: &Evaluated) -> Option<[Vec<Vec<f64>>; 2]> {
-        let labels = labels.filter(|_| self.settings.learner == Learner::Can)?;
-        let seen = Seen {
+        let labels = labels.filter(|_| self.settings.learner.recipe().is_class_aware())?;
+        let seen = RoundView {
             source: &seen.source,
             labels: self.labels,
             target: &seen.target,
@@ -365,17 +365,18 @@ impl Training<'_> {
         };
         let labels: Option<Vec<Weighted>> =
             state.labels.as_ref().map(|labels| labels.labels.iter().zip(&labels.weights).map(keep).collect());
-        let class_aware = labels.as_ref().filter(|_| settings.learner == Learner::Can).map(|labels| {
-            let classes: Vec<Option<u32>> = labels.iter().map(|(class, _)| *class).collect();
-            ClassAware::new(
-                self.labels,
-                &classes,
-                self.shape.classes,
-                settings.least_items,
-                settings.batch_classes,
-                settings.class_items,
-            )
-        });
+        let class_aware =
+            labels.as_ref().filter(|_| settings.learner.recipe().is_class_aware()).map(|labels| {
+                let classes: Vec<Option<u32>> = labels.iter().map(|(class, _)| *class).collect();
+                ClassAware::new(
+                    self.labels,
+                    &classes,
+                    self.shape.classes,
+                    settings.least_items,
+                    settings.batch_classes,
+                    settings.class_items,
+                )
+            });
         let by_formula = || {
             let steps = class_aware.as_ref().map_or(0, ClassAware::steps);
             ((steps as f64 * settings.epoch_share) as usize).max(1)

@@ -36,7 +36,7 @@ impl TrainSettings {
         let share = if name.starts_with("body.") { self.pretrained_rate } else { 1.0 };
         let vector = dimensions == 1;
         // MSTN's code learns biases at twice the rate, and pulls only weights to 0.
-        if self.learner.is_adversarial() && vector {
+        if self.learner.recipe().is_adversarial() && vector {
             return Group { rate: 2.0 * share * rate, decay: 0.0 };
         }
         Group { rate: share * rate, decay: self.weight_decay }

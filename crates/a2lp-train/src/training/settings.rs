@@ -1,56 +1,16 @@
-//! What a training run is asked to do, with the values of the papers for defaults.
+//! The settings of a training run: one table, from which the builder, the checks and the command line's options follow.
 
+use crate::error::TrainError;
+use crate::learners::Learner;
 use crate::networks::BodyShape;
+use a2lp::internal::Setting;
+use a2lp::{Group, ParameterInfo};
 use serde::{Deserialize, Serialize};
-
-/// What is learned from the target besides what the source teaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Learner {
-    /// Nothing.
-    SourceOnly,
-    /// Entropy minimisation (eq. 2): be sure of something.
-    Em,
-    /// Cross-entropy on confident pseudo-labels.
-    Ce,
-    /// Domain-adversarial training.
-    Dann,
-    /// Domain-adversarial training, and centroids of classes that meet.
-    Mstn,
-    /// The contrastive domain discrepancy.
-    Can,
-}
-
-impl Learner {
-    /// What users write, and what it stands for.
-    pub const WORDS: &[(&str, Learner)] = &[
-        ("source-only", Learner::SourceOnly),
-        ("em", Learner::Em),
-        ("ce", Learner::Ce),
-        ("dann", Learner::Dann),
-        ("mstn", Learner::Mstn),
-        ("can", Learner::Can),
-    ];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
-    }
-
-    /// Does it learn from pseudo-labels at all?
-    pub fn uses_pseudo_labels(self) -> bool {
-        matches!(self, Learner::Ce | Learner::Mstn | Learner::Can)
-    }
-
-    /// Does it have a discriminator?
-    pub fn is_adversarial(self) -> bool {
-        matches!(self, Learner::Dann | Learner::Mstn)
-    }
-}
 
 /// Where pseudo-labels come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Labeller {
     /// The learner's own: MSTN's argmax of each batch, CAN's spherical k-means, the classifier for `ce`.
     Own,
@@ -63,7 +23,7 @@ pub enum Labeller {
 }
 
 impl Labeller {
-    /// What users write, and what it stands for.
+    /// The words that users write and what they stand for.
     pub const WORDS: &[(&str, Labeller)] = &[
         ("own", Labeller::Own),
         ("lp", Labeller::Lp),
@@ -77,110 +37,134 @@ impl Labeller {
     }
 }
 
-/// All that decides how a run goes, but for the data and the weights it starts from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrainSettings {
-    /// What is learned from the target.
-    pub learner: Learner,
-    /// Where pseudo-labels come from.
-    pub labeller: Labeller,
-    /// Times that pseudo-labels are made and learned from.
-    pub rounds: usize,
-    /// Steps between two sets of pseudo-labels; `None`: by CAN's formula for CAN.
-    pub steps: Option<usize>,
-    /// Steps on the source alone before the first round, for networks that know nothing yet.
-    pub warm_up: usize,
-    /// Items of either domain in a batch.
-    pub batch: usize,
-    /// Learning rate of new layers at the start.
-    pub rate: f64,
-    /// Share of that rate for layers that were trained before.
-    pub pretrained_rate: f64,
-    /// How fast the rate falls: η = η₀ / (1 + μp)^β, p from 0 to 1 over the run.
-    pub mu: f64,
-    /// See `mu`.
-    pub beta: f64,
-    /// Share of the last step's direction in a step.
-    pub momentum: f64,
-    /// Pull of every weight to 0.
-    pub weight_decay: f64,
-    /// How much the target's loss counts beside the source's: entropy, pseudo-labels, CDD.
-    pub target_weight: f64,
-    /// How much the discriminator counts.
-    pub adversarial_weight: f64,
-    /// Pseudo-labels count when their confidence is above this at the start, and above 0 at the end; LP and A²LP only.
-    pub min_confidence: f32,
-    /// CAN: classes with fewer pseudo-labels than this are left out of a round.
-    pub least_items: usize,
-    /// CAN: classes in a class-aware batch.
-    pub batch_classes: usize,
-    /// CAN: items of a class and domain in a class-aware batch.
-    pub class_items: usize,
-    /// CAN: share of an epoch of class-aware batches in a round.
-    pub epoch_share: f64,
-    /// No gradient goes further down than the end of this layer.
-    pub stop_after: Option<String>,
-    /// Neighbours of an item in the graph of LP and A²LP.
-    pub neighbours: usize,
-    /// How far labels travel in it.
-    pub alpha: f64,
-    /// Rounds of A²LP each time.
-    pub labelling_rounds: usize,
-    /// Only the centres of the source's classes are nodes of the graph, not all its items.
-    pub centres: bool,
-    /// All random choices.
-    pub seed: u64,
+macro_rules! train_settings {
+    ($($(#[doc = $help:literal])+ $name:ident: $type:ty, $option:literal, $value:literal, $group:ident;)*) => {
+        /// Everything that decides how a run goes, except the data and the weights it starts from. The builder; [`Self::check`]
+        /// turns it into [`CheckedTrainSettings`].
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub struct TrainSettings {
+            pub(crate) learner: Learner,
+            pub(crate) labeller: Labeller,
+            $(pub(crate) $name: $type,)*
+        }
+
+        impl TrainSettings {
+            $($(#[doc = $help])+
+            pub fn $name(mut self, $name: $type) -> Self {
+                self.$name = $name;
+                self
+            })*
+
+            /// Every setting that is a value, as front ends know it. Defaults depend on learner and network, so the help
+            /// texts tell them.
+            pub fn table() -> &'static [ParameterInfo<TrainSettings>] {
+                static TABLE: std::sync::OnceLock<Vec<ParameterInfo<TrainSettings>>> = std::sync::OnceLock::new();
+                TABLE.get_or_init(|| vec![$(ParameterInfo {
+                    name: $option,
+                    python: stringify!($name),
+                    value_name: $value,
+                    help: concat!($($help),+),
+                    group: Group::$group,
+                    kind: <$type as Setting>::kind(),
+                    default: None,
+                    set: |settings, value| match <$type as Setting>::read(value) {
+                        Some(value) => {
+                            settings.$name = value;
+                            true
+                        }
+                        None => false,
+                    },
+                }),*])
+            }
+        }
+    };
+}
+
+// One entry declares a setting everywhere: the builder, its option and its help text.
+train_settings! {
+    /// Rounds, each of which makes pseudo-labels and learns from them [default: 10; 50 for photos]
+    rounds: usize, "train-rounds", "N", Common;
+    /// Steps in a round [default: 100; 200 for photos, for CAN by its formula]
+    steps: Option<usize>, "steps", "N", Common;
+    /// Steps on the source alone before the first round [default: 300 for a LeNet, else 0]
+    warm_up: usize, "warm-up", "N", Everyday;
+    /// Items of either domain in a batch [default: 64; 32 for photos, 30 for CAN]
+    batch: usize, "batch", "N", Everyday;
+    /// Learning rate of new layers at the start [default: 0.01]
+    rate: f64, "rate", "RATE", Everyday;
+    /// Learning rate of pretrained layers, as a share of the rate of new ones [default: 0.1 for photos, else 1]
+    pretrained_rate: f64, "pretrained-rate", "SHARE", Papers;
+    /// μ of the learning rate's schedule, rate / (1 + μp)^β with p from 0 to 1 over the run [default: 10]
+    mu: f64, "mu", "MU", Papers;
+    /// β of the schedule [default: 0.75]
+    beta: f64, "beta", "BETA", Papers;
+    /// Momentum of stochastic gradient descent [default: 0.9]
+    momentum: f64, "momentum", "M", Papers;
+    /// Weight decay [default: 0.0005]
+    weight_decay: f64, "weight-decay", "W", Papers;
+    /// Weight of the loss on the target: entropy, pseudo-labels, centroids or discrepancy [default: 0.3; 0.1 for em, 1 for mstn
+    /// on photos and 100 on anything smaller]
+    target_weight: f64, "target-weight", "W", Everyday;
+    /// Weight of the discriminator's loss [default: 0.1]
+    adversarial_weight: f64, "adversarial-weight", "W", Papers;
+    /// Pseudo-labels of a graph count if their confidence is above this in the first round; the threshold falls to 0 in the last
+    /// [default: 0.7 for can and ce, else 0]
+    min_confidence: f32, "min-confidence", "C", Everyday;
+    /// CAN leaves classes with fewer pseudo-labels than this out of a round [default: 3]
+    least_items: usize, "least-items", "N", Papers;
+    /// Classes in a class-aware batch of CAN [default: 10]
+    batch_classes: usize, "batch-classes", "N", Papers;
+    /// Items of a class and domain in a class-aware batch of CAN [default: 3]
+    class_items: usize, "class-items", "N", Papers;
+    /// Share of an epoch of class-aware batches in a round of CAN [default: 1]
+    epoch_share: f64, "epoch-share", "SHARE", Papers;
+    /// Gradients stop at the end of this layer: layer1, blocks.2 [default: layer1 for CAN on a ResNet]
+    stop_after: Option<String>, "stop-after", "LAYER", Everyday;
+    /// k, the neighbours of each node of the graph [default: 20]
+    neighbours: usize, "neighbours", "K", Papers;
+    /// How far labels travel in the graph (α) [default: 0.5]
+    alpha: f64, "alpha", "ALPHA", Papers;
+    /// Rounds of A²LP each time that pseudo-labels are made [default: 10]
+    labelling_rounds: usize, "label-rounds", "N", Papers;
+    /// Use only the class centres of the source as nodes of the graph [default: all source items]
+    centres: bool, "centres", "", Papers;
+    /// Seed of everything random [default: 0]
+    seed: u64, "seed", "N", Everyday;
 }
 
 impl TrainSettings {
-    /// What the papers use, or for networks that they do not have, what was chosen without looking at target labels.
+    /// The papers' values; for networks that the papers do not have, values that were chosen without target labels.
     pub fn new(learner: Learner, body: BodyShape) -> Self {
         let photos = matches!(body, BodyShape::Backbone(_));
-        let can = learner == Learner::Can;
-        TrainSettings {
+        let mut settings = TrainSettings {
             learner,
             labeller: Labeller::A2lp,
             rounds: if photos { 50 } else { 10 },
-            steps: match body {
-                BodyShape::Backbone(_) if can => None,
-                BodyShape::Backbone(_) => Some(200),
-                _ => Some(100),
-            },
+            steps: Some(if photos { 200 } else { 100 }),
             warm_up: if body == BodyShape::Lenet { 300 } else { 0 },
-            batch: match body {
-                BodyShape::Backbone(_) if can => 30,
-                BodyShape::Backbone(_) => 32,
-                _ => 64,
-            },
+            batch: if photos { 32 } else { 64 },
             rate: 0.01,
             pretrained_rate: if photos { 0.1 } else { 1.0 },
             mu: 10.0,
             beta: 0.75,
             momentum: 0.9,
             weight_decay: 5e-4,
-            target_weight: match learner {
-                Learner::Em => 0.1,
-                Learner::Mstn if photos => 1.0,
-                // The papers' mean over all entries is weak in so few steps; 1, 10 and 100 were tried on the demo's domains.
-                Learner::Mstn => 100.0,
-                _ => 0.3,
-            },
+            target_weight: 0.3,
             adversarial_weight: 0.1,
-            min_confidence: if can || learner == Learner::Ce { 0.7 } else { 0.0 },
+            min_confidence: 0.0,
             least_items: 3,
             batch_classes: 10,
             class_items: 3,
             epoch_share: 1.0,
-            stop_after: (can && photos).then(|| match body {
-                BodyShape::Backbone(crate::BackboneName::EfficientnetLite0) => "blocks.2".to_string(),
-                _ => "layer1".to_string(),
-            }),
+            stop_after: None,
             neighbours: 20,
             alpha: 0.5,
             labelling_rounds: 10,
             centres: false,
             seed: 0,
-        }
+        };
+        learner.recipe().set_defaults(&mut settings, body);
+        settings
     }
 
     /// VisDA-2017 in the papers: a rate that falls faster, larger class-aware batches, a larger graph over centres.
@@ -193,5 +177,88 @@ impl TrainSettings {
         self.alpha = 0.75;
         self.centres = true;
         self
+    }
+
+    /// Where pseudo-labels come from.
+    pub fn labeller(mut self, labeller: Labeller) -> Self {
+        self.labeller = labeller;
+        self
+    }
+
+    /// Makes sure that every value is in range for a network with this body.
+    pub fn check(self, body: BodyShape) -> Result<CheckedTrainSettings, TrainError> {
+        let wrong =
+            |name, value: String, rule: &str| Err(TrainError::Setting { name, value, rule: rule.into() });
+        for (name, count) in [
+            ("train-rounds", self.rounds),
+            ("steps", self.steps.unwrap_or(1)),
+            ("batch", self.batch),
+            ("batch-classes", self.batch_classes),
+            ("class-items", self.class_items),
+        ] {
+            if count == 0 {
+                return wrong(name, "0".into(), "at least 1");
+            }
+        }
+        for (name, number) in [("rate", self.rate), ("epoch-share", self.epoch_share)] {
+            if !(number > 0.0 && number.is_finite()) {
+                return wrong(name, number.to_string(), "a number above 0 is needed");
+            }
+        }
+        for (name, number) in [
+            ("pretrained-rate", self.pretrained_rate),
+            ("mu", self.mu),
+            ("beta", self.beta),
+            ("weight-decay", self.weight_decay),
+            ("target-weight", self.target_weight),
+            ("adversarial-weight", self.adversarial_weight),
+        ] {
+            if !(number >= 0.0 && number.is_finite()) {
+                return wrong(name, number.to_string(), "a number of 0 or more is needed");
+            }
+        }
+        if !(0.0..1.0).contains(&self.momentum) {
+            return wrong("momentum", self.momentum.to_string(), "from 0 to below 1");
+        }
+        if !(0.0..=1.0).contains(&self.min_confidence) {
+            return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");
+        }
+        let layers = body.layers();
+        if let Some(layer) = self.stop_after.as_ref().filter(|layer| !layers.contains(layer)) {
+            let has = if layers.is_empty() { "no such layers".into() } else { layers.join(", ") };
+            return wrong("stop-after", layer.clone(), &format!("this network has {has}"));
+        }
+        // The graph's own parameters are refused now, not after the first features were made.
+        crate::training::graph_parameters(&self)?;
+        Ok(CheckedTrainSettings(self))
+    }
+}
+
+/// Settings that are known to be in range; made by [`TrainSettings::check`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckedTrainSettings(TrainSettings);
+
+impl std::ops::Deref for CheckedTrainSettings {
+    type Target = TrainSettings;
+
+    fn deref(&self) -> &TrainSettings {
+        &self.0
+    }
+}
+
+impl CheckedTrainSettings {
+    /// What is learned from the target.
+    pub fn learner(&self) -> Learner {
+        self.0.learner
+    }
+
+    /// Where pseudo-labels come from.
+    pub fn labeller(&self) -> Labeller {
+        self.0.labeller
+    }
+
+    /// Rounds of the run.
+    pub fn rounds(&self) -> usize {
+        self.0.rounds
     }
 }

@@ -3,6 +3,7 @@
 use super::optimiser::Sgd;
 use super::state::{put, values_of};
 use super::*;
+use crate::learners::Learner;
 use crate::losses::{cross_entropy, entropy, scalar};
 use crate::networks::BodyShape;
 use serde_json::Value;
@@ -129,12 +130,13 @@ fn run(
     stop_at: usize,
 ) -> Result<(Trained, Vec<f64>), TrainError> {
     let (source, labels, target, truth) = domains();
+    let settings = &settings.clone().check(BodyShape::Adapter(8)).unwrap();
     let training = Training {
         settings,
         shape: NetworkShape {
             body: BodyShape::Adapter(8),
             bottleneck: false,
-            discriminator: settings.learner.is_adversarial().then_some(16),
+            discriminator: settings.learner.recipe().is_adversarial().then_some(16),
             classes: 3,
         },
         weights: None,

@@ -1,5 +1,5 @@
-//! What can be chosen about a run. [`Parameters`] is the builder; [`Parameters::check`] turns it into
-//! [`CheckedParameters`], the only thing a run accepts, so nothing can be wrong once work has begun.
+//! The parameters of a run. [`Parameters`] is the builder; [`Parameters::check`] turns it into [`CheckedParameters`], the only
+//! thing a run accepts, so no parameter can be wrong once work has begun.
 
 mod choices;
 mod setting;
@@ -8,8 +8,7 @@ pub use choices::{
     AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Solver,
     SourceNodes, Unreached,
 };
-use setting::Setting;
-pub use setting::{Group, Kind, ParameterInfo, Value};
+pub use setting::{Group, Kind, ParameterInfo, Setting, Value};
 
 use crate::error::Error;
 use crate::similarity::Similarity;
@@ -78,7 +77,7 @@ macro_rules! info {
             help: $help,
             group: Group::$group,
             kind: <$type as Setting>::kind(),
-            default: $defaults.$name.show(),
+            default: Some($defaults.$name.show()),
             set: |parameters, value| match <$type as Setting>::read(value) {
                 Some(value) => {
                     parameters.$name = value;
@@ -145,6 +144,9 @@ parameters! {
     gauss_sigma2(f64): Option<f64> = None, "gauss_sigma2", "S", Everyday;
     /// Also measure the quality of the labels, which takes another graph
     quality(bool): bool = false, "quality", "", Everyday;
+    /// Take the labels of plain label propagation instead if their quality score is higher by more than 0.01. Takes another
+    /// run and the features a second time
+    guard(bool): bool = false, "guard", "", Everyday;
     /// Worker threads; 0 = one per core. The labels do not depend on it
     threads(usize): usize = 0, "n_jobs", "N", Everyday;
 }
@@ -166,6 +168,8 @@ impl Parameters {
         if self.method == Method::Lp {
             self.rounds = self.rounds.min(1);
         }
+        // The guard compares quality scores.
+        self.quality |= self.guard;
         if let Some(sigma2) = self.gauss_sigma2.take() {
             self.similarity = self.similarity.with_sigma2(sigma2);
         }
@@ -254,6 +258,11 @@ impl CheckedParameters {
         }
     }
 
+    /// The same with another method.
+    pub(crate) fn with_method(&self, method: Method) -> Result<CheckedParameters, Error> {
+        self.0.clone().method(method).check()
+    }
+
     /// The worker threads asked for.
     pub(crate) fn pool(&self) -> Result<rayon::ThreadPool, Error> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
@@ -282,6 +291,11 @@ impl CheckedParameters {
     /// How labels come to the target.
     pub fn method(&self) -> Method {
         self.0.method
+    }
+
+    /// Are the labels compared with those of plain label propagation?
+    pub fn guard(&self) -> bool {
+        self.0.guard
     }
 
     /// Most rounds that are run.
@@ -338,8 +352,8 @@ mod tests {
             Parameters::table().iter().flat_map(|info| [info.name, info.python]).collect();
         for info in Parameters::table() {
             let mut parameters = Parameters::new();
-            let value =
-                info.parse(&info.default).unwrap_or_else(|| panic!("{}: {}", info.name, info.default));
+            let default = info.default.as_deref().unwrap();
+            let value = info.parse(default).unwrap_or_else(|| panic!("{}: {default}", info.name));
             assert!(info.set(&mut parameters, value), "{}", info.name);
             assert_eq!(
                 parameters.clone().check().unwrap(),
@@ -352,7 +366,8 @@ mod tests {
                 Kind::Flag => Value::Flag(true),
                 Kind::Count | Kind::CountOr(_) => Value::Count(2),
                 Kind::Number => Value::Number(0.25),
-                Kind::Words(words) => Value::Word(words[if info.default == words[0] { 1 } else { 0 }]),
+                Kind::Text => Value::Word("other"),
+                Kind::Words(words) => Value::Word(words[if default == words[0] { 1 } else { 0 }]),
             };
             assert!(info.set(&mut parameters, other), "{}", info.name);
             assert_ne!(parameters, Parameters::new(), "{}", info.name);
@@ -362,6 +377,9 @@ mod tests {
         names.dedup();
         let twice = Parameters::table().iter().filter(|info| info.name == info.python).count();
         assert_eq!(names.len(), 2 * Parameters::table().len() - twice);
-        assert_eq!(Parameters::table().iter().find(|info| info.name == "tolerance").unwrap().default, "1e-6");
+        assert_eq!(
+            Parameters::table().iter().find(|info| info.name == "tolerance").unwrap().default.as_deref(),
+            Some("1e-6")
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! What front ends need to know of a parameter to read it: the kind of its values, and how to get one from a user's.
+//! A parameter as front ends know it: its names, its help, the kind of its values, and how to set it.
 
 use super::{Neighbours, Parameters};
 use crate::similarity::Similarity;
 
-/// A value as a front end hands it on.
+/// A value from a front end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Yes or no.
@@ -29,10 +29,12 @@ pub enum Kind {
     Number,
     /// One of these words.
     Words(Vec<&'static str>),
+    /// Any text.
+    Text,
 }
 
-/// Something that a parameter can be set to.
-pub(crate) trait Setting: Sized {
+/// A type of parameter values.
+pub trait Setting: Sized {
     /// The kind of values.
     fn kind() -> Kind;
     /// From a value of that kind.
@@ -93,6 +95,10 @@ settings! {
             _ => None,
         },
         |self| self.as_str().into();
+    Option<usize>, Kind::Count, |value| usize::try_from(count(value)?).ok().map(Some),
+        |self| self.map_or_else(String::new, |count| count.to_string());
+    Option<String>, Kind::Text, |value| if let Value::Word(word) = value { Some(Some(word.into())) } else { None },
+        |self| self.clone().unwrap_or_default();
     // The σ² of a similarity that has one; without it, that of the similarity itself.
     Option<f64>, Kind::Number, |value| number(value).map(Some), |self| short(self.unwrap_or(Similarity::DEFAULT_SIGMA2));
 }
@@ -113,8 +119,8 @@ pub enum Group {
     Papers,
 }
 
-/// A parameter as every front end knows it.
-pub struct ParameterInfo {
+/// A parameter of `P` as every front end knows it.
+pub struct ParameterInfo<P = Parameters> {
     /// On the command line, in files of options and in messages.
     pub name: &'static str,
     /// In Python.
@@ -127,12 +133,13 @@ pub struct ParameterInfo {
     pub group: Group,
     /// Its values.
     pub kind: Kind,
-    /// Its default, as users write it.
-    pub default: String,
-    pub(crate) set: fn(&mut Parameters, Value<'_>) -> bool,
+    /// Its default, as users write it; `None` if it depends on other settings and the help text tells it.
+    pub default: Option<String>,
+    /// Sets it in place; `false` if the value is of another kind.
+    pub set: fn(&mut P, Value<'_>) -> bool,
 }
 
-impl ParameterInfo {
+impl<P> ParameterInfo<P> {
     /// Reads a value that users wrote; `None` when it is not of the kind.
     pub fn parse<'a>(&self, text: &'a str) -> Option<Value<'a>> {
         match &self.kind {
@@ -142,6 +149,7 @@ impl ParameterInfo {
             Kind::CountOr(_) => text.parse().ok().map(Value::Count),
             Kind::Number => text.parse().ok().map(Value::Number),
             Kind::Words(words) => words.contains(&text).then_some(Value::Word(text)),
+            Kind::Text => Some(Value::Word(text)),
         }
     }
 
@@ -153,12 +161,13 @@ impl ParameterInfo {
             Kind::CountOr(word) => format!("a whole number or `{word}`"),
             Kind::Number => "a number".into(),
             Kind::Words(words) => format!("one of {}", words.join(", ")),
+            Kind::Text => "a text".into(),
         }
     }
 
-    /// Sets the parameter; `false` when the value is of another kind.
+    /// Sets the parameter; `false` if the value is of another kind.
     #[must_use]
-    pub fn set(&self, parameters: &mut Parameters, value: Value<'_>) -> bool {
+    pub fn set(&self, parameters: &mut P, value: Value<'_>) -> bool {
         (self.set)(parameters, value)
     }
 }

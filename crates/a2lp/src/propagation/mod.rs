@@ -96,7 +96,7 @@ pub struct Solve {
 
 impl Solve {
     /// Several solves as one: the worst of each, iterations added up.
-    pub(crate) fn together(solves: &[Solve]) -> Solve {
+    pub(crate) fn together(solves: &[&Solve]) -> Solve {
         Solve {
             iterations: solves.iter().map(|solve| solve.iterations).sum(),
             residual: solves.iter().map(|solve| solve.residual).fold(0.0, f64::max),

@@ -1,14 +1,101 @@
-//! A projection in which the classes known so far are tight: the space is cut down to its principal directions once, and
-//! in every round whitened by the scatter within the classes.
+//! A projection in which the classes known so far are tight. The space is cut down to its principal directions once, and
+//! whitened in every round by the scatter within the classes.
 //!
-//! Products are made block by block on one thread each, and blocks joined in order: the same for any number of threads.
+//! Products are made block by block on one thread each, and blocks are joined in order: the same for any number of threads.
 
+use super::nodes::{AnchorRule, Graph, Nodes, Scaling};
+use super::{Setup, View, ViewName};
+use crate::anchors::Anchor;
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::labels::ClassId;
 use crate::linear_algebra::{Factor, inverse_cholesky_factor, leading_eigenvectors};
+use crate::neighbours::{Wanted, find_again};
+use crate::observer::{Stage, tell};
+use crate::parameters::AnchorMode;
+use crate::pseudo_labels::PseudoLabels;
+use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// The view that is projected anew in every round.
+pub(super) struct Discriminant {
+    nodes: Nodes,
+    projection: Projection,
+}
+
+impl Discriminant {
+    /// Of centred rows of unit length; `labels` are those of the source.
+    pub(super) fn new(
+        centred: &FeatureMatrix,
+        first_target: usize,
+        labels: &[Option<ClassId>],
+        classes: usize,
+        k: usize,
+        run: &Setup<'_>,
+    ) -> Result<Self, Error> {
+        let go_on = || tell(run.observer, Stage::Neighbours, 0, 1);
+        let projection = Projection::new(centred, &go_on)?;
+        let base = projection.project(labels, classes);
+        let (lists, report) = run.search(&base, Wanted::Nearest(k), Similarity::Dot3)?;
+        let graph = Graph::nearest(k, lists, true);
+        let scaling = Scaling::Unit { norms: None };
+        let nodes =
+            Nodes::new(base, first_target, labels.to_vec(), Similarity::Dot3, scaling, graph, Some(report));
+        Ok(Discriminant { nodes, projection })
+    }
+}
+
+impl View for Discriminant {
+    fn name(&self) -> ViewName {
+        ViewName::Discriminant
+    }
+
+    fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
+        let nodes = &mut self.nodes;
+        let mut known = nodes.labels[..nodes.first_target].to_vec();
+        known.extend(most_confident(labels, round));
+        nodes.base = self.projection.project(&known, labels.classes());
+        if let Graph::Nearest { k, without_anchors: Some(before), .. } = &mut nodes.graph {
+            let wanted = Wanted::Nearest(*k);
+            let (lists, report) =
+                find_again(&nodes.base, wanted, nodes.similarity, before, run.parameters, run.observer)?;
+            (*before, nodes.report) = (lists, Some(report));
+        }
+        // Anchors of earlier rounds are points of another projection.
+        let rule = AnchorRule { mode: AnchorMode::Replace, ..AnchorRule::from(run.parameters) };
+        Ok(nodes.add_anchors(labels, round, rule))
+    }
+
+    fn into_nodes(self: Box<Self>) -> Nodes {
+        self.nodes
+    }
+}
+
+/// Rounds after which every label counts; before, a share that grows evenly.
+const ALL_COUNT_AFTER: usize = 10;
+
+/// The labels of the most confident items of every class, `None` for the others.
+fn most_confident(pseudo: &PseudoLabels, round: usize) -> Vec<Option<ClassId>> {
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); pseudo.classes()];
+    for (item, label) in pseudo.labels().iter().enumerate() {
+        if let Some(class) = label {
+            members[*class as usize].push(item);
+        }
+    }
+    let mut chosen = vec![None; pseudo.len()];
+    for (class, mut items) in members.into_iter().enumerate() {
+        let confidence = pseudo.confidence();
+        items.sort_by(|&a, &b| confidence[b].total_cmp(&confidence[a]));
+        let count = items.len() * round.min(ALL_COUNT_AFTER) / ALL_COUNT_AFTER;
+        items[..count].iter().for_each(|&item| chosen[item] = Some(class as ClassId));
+    }
+    chosen
+}
 
 /// Principal directions that are kept.
 const DIRECTIONS: usize = 128;
@@ -17,13 +104,13 @@ const DIRECTIONS: usize = 128;
 const TILE: usize = 256;
 
 /// Rows along their principal directions, of unit length.
-pub(crate) struct Discriminant {
+struct Projection {
     principal: FeatureMatrix,
 }
 
-impl Discriminant {
+impl Projection {
     /// Of centred rows of unit length. `check` is asked now and then whether to go on.
-    pub(crate) fn new(centred: &FeatureMatrix, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
+    fn new(centred: &FeatureMatrix, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
         let kept = DIRECTIONS.min(centred.columns()).min(centred.rows() - 1);
         // All directions are only a rotation, which nothing here can tell from none.
         let mut principal = if kept < centred.columns() {
@@ -32,11 +119,11 @@ impl Discriminant {
             centred.clone()
         };
         principal.normalise_rows();
-        Ok(Discriminant { principal })
+        Ok(Projection { principal })
     }
 
     /// U = Z·L⁻ᵀ with LLᵀ = I + Σ_c n_c·S_c, the scatter of the rows whose class is known; mean removed, unit rows.
-    pub(crate) fn project(&self, known: &[Option<ClassId>], classes: usize) -> FeatureMatrix {
+    fn project(&self, known: &[Option<ClassId>], classes: usize) -> FeatureMatrix {
         let columns = self.principal.columns();
         let mut whitened = match inverse_cholesky_factor(self.within_classes(known, classes), columns) {
             Some(inverse) => {
@@ -166,8 +253,8 @@ mod tests {
         let mut rows = random(60, 5);
         rows.normalise_rows();
         let known: Vec<Option<ClassId>> = (0..60).map(|at| [Some(0), Some(1), None][at % 3]).collect();
-        let discriminant = Discriminant { principal: rows.clone() };
-        let projected = discriminant.project(&known, 2);
+        let projection = Projection { principal: rows.clone() };
+        let projected = projection.project(&known, 2);
 
         let x = |row: usize, column: usize| f64::from(rows.row(row)[column]);
         let mut scatter = vec![0f64; 25];

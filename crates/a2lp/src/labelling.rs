@@ -1,0 +1,140 @@
+//! The result of a run: labels, and the figures of every round.
+
+use crate::anchors::Anchor;
+use crate::labels::{ClassId, Classes};
+use crate::neighbours::GraphReport;
+use crate::parameters::Method;
+use crate::propagation::Solve;
+use crate::pseudo_labels::PseudoLabels;
+use crate::quality::Quality;
+use crate::views::ViewName;
+use serde::{Deserialize, Serialize};
+
+/// The figures of one round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Round {
+    /// From 1.
+    pub round: usize,
+    /// Nodes of the graph, anchors included.
+    pub nodes: usize,
+    /// Anchors in the graph.
+    pub anchors: usize,
+    /// Target items whose label differs from the round before (0 in the first).
+    pub changed: usize,
+    /// Target items that no label reaches.
+    pub unreached: usize,
+    /// Target items whose scores are within the solver's error.
+    pub weak: usize,
+    /// Mean confidence over the target.
+    pub mean_confidence: f64,
+    /// Target items per predicted class.
+    pub class_counts: Vec<usize>,
+    /// Share of the target items to which all views give the same label; only if several views vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<f64>,
+    /// How the solve went; with several views the worst of them, iterations added up.
+    pub solve: Solve,
+    /// Seconds spent adding anchors and forming the matrix.
+    pub graph_secs: f64,
+    /// Seconds spent solving.
+    pub solve_secs: f64,
+}
+
+/// The labels of one view of a consensus, before the vote.
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    /// The view.
+    pub name: ViewName,
+    /// Its labels in every round.
+    pub labels_by_round: Vec<Vec<Option<ClassId>>>,
+}
+
+/// The verdict of the guard: the labels of the method beside those of plain label propagation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Guard {
+    /// The method asked for.
+    pub method: Method,
+    /// The quality score of its labels.
+    pub score: f64,
+    /// The quality score of plain label propagation.
+    pub lp_score: f64,
+    /// The labels are those of plain label propagation.
+    pub fell_back: bool,
+}
+
+impl Guard {
+    /// How much better plain label propagation must score to be taken instead.
+    const MARGIN: f64 = 0.01;
+
+    pub(crate) fn judge(method: Method, score: f64, lp_score: f64) -> Self {
+        Guard { method, score, lp_score, fell_back: score < lp_score - Self::MARGIN }
+    }
+}
+
+/// Everything a run returns.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Labelling {
+    /// The class list.
+    pub classes: Classes,
+    /// Source rows per class.
+    pub source_counts: Vec<usize>,
+    /// Labels, probabilities and confidence of the target items.
+    pub pseudo_labels: PseudoLabels,
+    /// Every anchor that was added to the graph, in order of creation.
+    pub anchors: Vec<Anchor>,
+    /// The figures of every round.
+    pub rounds: Vec<Round>,
+    /// Labels after each round; the first are those of plain label propagation.
+    pub labels_by_round: Vec<Vec<Option<ClassId>>>,
+    /// The labels of each view of a consensus; empty for the other methods.
+    pub views: Vec<Opinion>,
+    /// The quality of the labels, if it was asked for and could be measured.
+    pub quality: Option<Quality>,
+    /// The verdict of the guard, if it was asked for and quality could be measured.
+    pub guard: Option<Guard>,
+    /// How neighbours were found (with several views, in the worst of them); `None` for the full graph and for a given graph.
+    pub graph: Option<GraphReport>,
+    /// Seconds spent finding neighbours.
+    pub neighbours_secs: f64,
+}
+
+impl Labelling {
+    /// Did the solver reach its tolerance in every round?
+    pub fn converged(&self) -> bool {
+        self.rounds.iter().all(|r| r.solve.converged)
+    }
+
+    /// How many views of a consensus gave each target item its label; `None` for the other methods.
+    pub fn votes(&self) -> Option<Vec<usize>> {
+        let last = self.last_opinions();
+        let votes = |(item, label): (usize, &Option<ClassId>)| {
+            last.iter().filter(|labels| labels[item] == *label).count()
+        };
+        (!last.is_empty()).then(|| self.pseudo_labels.labels().iter().enumerate().map(votes).collect())
+    }
+
+    /// Target items to which the views of a consensus gave different labels in the last round.
+    pub fn disagreements(&self) -> Vec<usize> {
+        let last = self.last_opinions();
+        let Some((first, others)) = last.split_first() else { return Vec::new() };
+        (0..first.len()).filter(|&item| others.iter().any(|labels| labels[item] != first[item])).collect()
+    }
+
+    fn last_opinions(&self) -> Vec<&Vec<Option<ClassId>>> {
+        self.views.iter().filter_map(|view| view.labels_by_round.last()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guard_falls_back_only_for_clearly_better_labels() {
+        let fell_back = |score, lp_score| Guard::judge(Method::A2lp, score, lp_score).fell_back;
+        assert!(fell_back(0.80, 0.82));
+        assert!(!fell_back(0.80, 0.805));
+        assert!(!fell_back(0.80, 0.70));
+    }
+}

@@ -1,0 +1,121 @@
+//! Views: ways to see the nodes, each with its own rows, graph and anchors. A²LP has one view, the consensus two or three.
+//!
+//! | view | rows | neighbours | anchors |
+//! |---|---|---|---|
+//! | [`raw`] | as given, of unit length under the cosine | the k nearest | of all rounds |
+//! | [`centred`] | less the mean of their own domain | half from each domain | of all rounds |
+//! | [`discriminant`] | projected so that classes are tight | the k nearest, new in every round | of the last round |
+
+mod centred;
+mod discriminant;
+mod nodes;
+mod raw;
+
+pub(crate) use centred::{centre_domains, half_of_each};
+pub(crate) use nodes::Nodes;
+
+use crate::anchors::Anchor;
+use crate::error::Error;
+use crate::features::{Domains, FeatureMatrix};
+use crate::graph::NeighbourGraph;
+use crate::labels::ClassId;
+use crate::neighbours::{GraphReport, NeighbourLists, Wanted, find_neighbours};
+use crate::observer::Observer;
+use crate::parameters::{CheckedParameters, Method};
+use crate::pseudo_labels::PseudoLabels;
+use crate::similarity::Similarity;
+use centred::Centred;
+use discriminant::Discriminant;
+use raw::Raw;
+use serde::{Deserialize, Serialize};
+
+/// The name of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ViewName {
+    /// Features as given.
+    Raw,
+    /// Features less the mean of their domain, neighbours in either domain.
+    Centred,
+    /// Features projected so that the classes known so far are tight.
+    Discriminant,
+}
+
+impl ViewName {
+    /// The word used in messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ViewName::Raw => "raw",
+            ViewName::Centred => "centred",
+            ViewName::Discriminant => "discriminant",
+        }
+    }
+}
+
+/// One way to see the nodes.
+pub(crate) trait View: Send {
+    fn name(&self) -> ViewName;
+
+    /// Its rows, labels and graph as they are now.
+    fn nodes(&self) -> &Nodes;
+
+    /// Learns from the labels of round `round`: anchors become labelled nodes (eq. 10). Returns the new anchors.
+    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error>;
+
+    /// The nodes, to be kept after the run.
+    fn into_nodes(self: Box<Self>) -> Nodes;
+}
+
+/// The parameters of a run and its observer.
+pub(crate) struct Setup<'a> {
+    pub(crate) parameters: &'a CheckedParameters,
+    pub(crate) observer: &'a dyn Observer,
+}
+
+impl Setup<'_> {
+    /// Searches by the method asked for.
+    pub(crate) fn search(
+        &self,
+        features: &FeatureMatrix,
+        wanted: Wanted,
+        similarity: Similarity,
+    ) -> Result<(NeighbourLists, GraphReport), Error> {
+        let (method, seed) = (self.parameters.graph_method, self.parameters.seed);
+        find_neighbours(features, wanted, similarity, method, seed, self.observer)
+    }
+
+    /// Neighbours of a node. No node can have more than there will ever be nodes.
+    fn neighbours(&self, nodes: usize, classes: usize) -> Option<usize> {
+        let anchors = classes * (self.parameters.rounds - 1);
+        self.parameters.others().map(|k| k.min(nodes + anchors))
+    }
+}
+
+/// Builds the views of the method asked for, the first of them over a given graph if there is one.
+pub(crate) fn build(
+    domains: Domains,
+    graph: Option<NeighbourGraph>,
+    run: &Setup<'_>,
+) -> Result<Vec<Box<dyn View>>, Error> {
+    if run.parameters.method != Method::Consensus {
+        return Ok(vec![Box::new(Raw::new(domains, graph, run)?)]);
+    }
+    let Domains { mut features, source_rows, source_labels } = domains;
+    let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
+    labels.resize(features.rows(), None);
+    let classes = source_labels.classes().len();
+    let k = run.neighbours(features.rows(), classes).unwrap_or(features.rows());
+
+    features.normalise_rows();
+    let centred = centre_domains(features.clone(), source_rows);
+    let discriminant = (run.parameters.views > 2)
+        .then(|| Discriminant::new(&centred, source_rows, &labels, classes, k, run))
+        .transpose()?;
+    let mut views: Vec<Box<dyn View>> = vec![
+        Box::new(Raw::of_unit_rows(features, source_rows, &labels, k, run)?),
+        Box::new(Centred::new(centred, source_rows, labels, k, run)?),
+    ];
+    views.extend(discriminant.map(|view| Box::new(view) as Box<dyn View>));
+    Ok(views)
+}
