@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::args::ExtractArgs;
-use crate::output::{record_path, write_json};
+use crate::output::{record_path, refuse_existing, write_json};
 use crate::progress::counting_bar;
 use a2lp_data::ArrayFile;
 use a2lp_data::images::{ImageSet, Transform, compare_classes};
@@ -187,7 +187,7 @@ fn up_to_date(out: &Path, fingerprint: &str) -> anyhow::Result<bool> {
             "{} was made of other weights, another transform or other images; pass --force to replace it",
             out.display()
         ),
-        None => bail!("{} exists already; pass --force to replace it", out.display()),
+        None => Ok(refuse_existing(out, false).map(|()| false)?),
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![warn(clippy::unwrap_used)]
 
+mod advice;
 mod args;
 mod config;
 mod convert;
@@ -16,6 +17,7 @@ mod graph;
 mod inspect;
 mod interrupt;
 mod label;
+mod labels_file;
 mod memory;
 mod output;
 mod progress;
@@ -24,12 +26,11 @@ mod table;
 #[cfg(feature = "networks")]
 mod train;
 
-use a2lp_data::{DataError, Problem};
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 /// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,7 @@ static COMMAND_LINE: OnceLock<Vec<String>> = OnceLock::new();
 
 /// Runs a command line, program name first, and gives its exit code.
 pub fn main(args: Vec<OsString>) -> u8 {
+    silence_caught_panics();
     let words = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     // Only the first call of a process counts; there is no second but in tests.
     COMMAND_LINE.set(words).ok();
@@ -53,7 +55,21 @@ pub fn main(args: Vec<OsString>) -> u8 {
     }
 }
 
-/// Reads a file of options as `--config` does, for those who try to break it.
+/// A panic that becomes an error prints nothing of its own.
+#[doc(hidden)]
+pub fn silence_caught_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !a2lp_data::panic_is_caught() {
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// Reads a file of options as `--config` does, for the reliability tests.
 #[doc(hidden)]
 pub fn check_config(path: &std::path::Path) -> Result<(), String> {
     let args = ["a2lp", "label", "--config"].map(OsString::from).into_iter().chain([path.into()]);
@@ -131,13 +147,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return 130;
     }
     eprintln!("error: {error:#}");
-    let lacks = error.chain().filter_map(|cause| cause.downcast_ref::<DataError>());
-    for lacks in lacks {
-        if let Problem::LacksFeature { feature, .. } = &lacks.problem
-            && let Some(feature) = features::Feature::named(feature)
-        {
-            eprintln!("{}", feature.advice());
-        }
+    if let Some(advice) = advice::advice(error) {
+        eprintln!("{advice}");
     }
     2
 }

@@ -5,7 +5,7 @@ use crate::args::{Looks, MapArg, MoreLooks, ReportArgs};
 #[cfg(not(feature = "networks"))]
 use crate::features::NETWORKS;
 use crate::features::{FIGURES, Lacking};
-use crate::output::{record_path, trace_path};
+use crate::output::{check_folder, record_path, refuse_existing, trace_path};
 use crate::progress::{ProgressBars, counting_bar};
 use a2lp::FeatureMatrix;
 #[cfg(feature = "networks")]
@@ -54,13 +54,8 @@ impl Drawn {
     /// Refuses before any work when a file is in the way.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         if let Some(page) = &self.page {
-            if page.exists() && !self.force {
-                bail!("{} exists already; pass --force to replace it", page.display());
-            }
-            let folder = page.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            if !folder.is_dir() {
-                bail!("{}: no such folder; make it first", folder.display());
-            }
+            refuse_existing(page, self.force)?;
+            check_folder(page)?;
         }
         let figures = self.looks.figures.as_deref();
         if let Some(folder) = figures.filter(|folder| !self.force && folder.exists())

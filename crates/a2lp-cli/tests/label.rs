@@ -70,7 +70,7 @@ fn nothing_is_overwritten_unless_forced() {
     fs::write(dir.path().join("labels.csv"), "precious").unwrap();
     let out = a2lp(dir.path(), &format!("{LABEL} --out labels.csv"));
     assert_eq!(code(&out), 2);
-    assert!(stderr(&out).contains("labels.csv exists already; pass --force"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("labels.csv: exists already\npass --force"), "{}", stderr(&out));
     assert_eq!(fs::read_to_string(dir.path().join("labels.csv")).unwrap(), "precious");
     assert_eq!(code(&a2lp(dir.path(), &format!("{LABEL} --out labels.csv --force"))), 0);
     assert!(fs::read_to_string(dir.path().join("labels.csv")).unwrap().starts_with("row,"));

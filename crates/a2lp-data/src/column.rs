@@ -1,9 +1,9 @@
 //! One value per row: labels, ids, class names.
 
-use crate::data_file;
 use crate::error::{DataError, Problem};
 use crate::feature_file::expand;
-use crate::names::{FieldNames, Wanted};
+use crate::formats;
+use crate::names::{Field, FieldNames};
 use std::path::Path;
 
 /// Values of one column, as they stand in a file.
@@ -84,23 +84,23 @@ fn find_name(text: &str, names: &[String]) -> Option<String> {
 
 /// Labels, from any format: a vector, the array or column `labels`, or one per line.
 pub fn read_labels(path: &Path, names: &FieldNames) -> Result<Column, DataError> {
-    read(path, Wanted::Labels, names)
+    read(path, Field::Labels, names)
 }
 
 /// Ids, likewise from the array or column `ids`.
 pub fn read_ids(path: &Path, names: &FieldNames) -> Result<Vec<String>, DataError> {
-    Ok(read(path, Wanted::Ids, names)?.into_strings())
+    Ok(read(path, Field::Ids, names)?.into_strings())
 }
 
 /// The class list, likewise from the array or column `class_names`.
 pub fn read_class_names(path: &Path) -> Result<Vec<String>, DataError> {
-    Ok(read(path, Wanted::ClassNames, &FieldNames::default())?.into_strings())
+    Ok(read(path, Field::ClassNames, &FieldNames::default())?.into_strings())
 }
 
 /// The columns of all files that `path` stands for, one below the other.
-fn read(path: &Path, wanted: Wanted, names: &FieldNames) -> Result<Column, DataError> {
+fn read(path: &Path, wanted: Field, names: &FieldNames) -> Result<Column, DataError> {
     let one = |path: &Path| {
-        let column = data_file::open(path, names).and_then(|mut file| file.column(wanted, true));
+        let column = formats::open(path, names).and_then(|mut file| file.column(wanted, true));
         let none = || Problem::Table(format!("no '{}'", names.called(wanted)));
         column.and_then(|column| column.ok_or_else(none)).map_err(|problem| DataError::new(path, problem))
     };

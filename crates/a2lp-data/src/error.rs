@@ -1,6 +1,7 @@
 //! What can be wrong with a file: which file, where in it, what, and what to do.
 
-use crate::format::Format;
+use crate::formats::Format;
+use crate::names::Field;
 use std::path::{Path, PathBuf};
 
 /// A problem and the file it was found in.
@@ -21,12 +22,13 @@ impl DataError {
 
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The operating system refused.
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Neither content nor extension is known.
-    #[error("unknown format; a2lp reads {} (labels and ids only)", Format::endings(false))]
+    #[error("unknown format; a2lp reads {} (labels and ids only)", Format::readable_endings())]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
     #[error("pickled Python objects are not read, they can run code; convert it where you trust it: {0}")]
@@ -72,6 +74,18 @@ pub enum Problem {
     /// A file of a kind that is known and not read.
     #[error("{0}")]
     Unsupported(String),
+    /// A file without a part that is needed.
+    #[error("no {kind} '{name}'; it has: {has}")]
+    LacksField {
+        /// `array` or `column`.
+        kind: &'static str,
+        /// The name that was looked for.
+        name: String,
+        /// What the file has instead.
+        has: String,
+        /// The part that is missing.
+        field: Field,
+    },
     /// A file of a kind that this build was made without.
     #[error("this build of a2lp has no {what}; it lacks the feature `{feature}`")]
     LacksFeature {
@@ -117,7 +131,7 @@ pub enum Problem {
     #[error("{0} bytes of features do not fit into memory")]
     Memory(u128),
     /// An output that is already there.
-    #[error("exists already; pass --force to replace it")]
+    #[error("exists already")]
     Exists,
 }
 

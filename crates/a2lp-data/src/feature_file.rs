@@ -1,11 +1,11 @@
 //! Features on disk: shape first, values later, straight into the matrix a run works on.
 
 use crate::column::Column;
-use crate::csv_file::STDIN;
-use crate::data_file::{self, DataFile};
 use crate::error::{DataError, Problem};
-use crate::names::{FieldNames, Wanted};
-use crate::npy::ElementType;
+use crate::formats::ElementType;
+use crate::formats::STDIN;
+use crate::formats::{self, DataFile};
+use crate::names::{Field, FieldNames};
 use crate::rows::Rows;
 use a2lp::FeatureMatrix;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl FeatureFile {
 
     fn add(&mut self, path: &Path, names: &FieldNames) -> Result<(), Problem> {
         let seen = look(path);
-        let mut file = data_file::open(path, names)?;
+        let mut file = formats::open(path, names)?;
         let shape = file.shape()?;
         if let Some((bytes, _)) = seen {
             Problem::check_expansion(shape.rows as u128 * shape.columns as u128 * 4, bytes)?;
@@ -145,7 +145,7 @@ impl FeatureFile {
     pub fn labels(&mut self) -> Result<Option<Column>, DataError> {
         let lists = self.class_lists()?;
         let differ = lists.iter().any(|list| *list != lists[0]);
-        let mut labels = self.columns_of(Wanted::Labels)?;
+        let mut labels = self.columns_of(Field::Labels)?;
         for ((labels, names), part) in labels.iter_mut().zip(lists).zip(&self.parts).filter(|_| differ) {
             let named = labels.take().map(|labels| labels.into_class_names(names.as_deref())).transpose();
             *labels = named.map_err(|problem| DataError::new(&part.path, problem))?.map(Column::Strings);
@@ -155,11 +155,11 @@ impl FeatureFile {
 
     /// Ids that stand in the same files, if any.
     pub fn ids(&mut self) -> Result<Option<Vec<String>>, DataError> {
-        let ids = self.columns_of(Wanted::Ids)?;
+        let ids = self.columns_of(Field::Ids)?;
         Ok(self.together(ids, "ids")?.map(Column::into_strings))
     }
 
-    fn columns_of(&mut self, wanted: Wanted) -> Result<Vec<Option<Column>>, DataError> {
+    fn columns_of(&mut self, wanted: Field) -> Result<Vec<Option<Column>>, DataError> {
         self.parts.iter_mut().map(|part| part.ask(|file| file.column(wanted, false))).collect()
     }
 
@@ -188,7 +188,7 @@ impl FeatureFile {
 
     fn class_lists(&mut self) -> Result<Vec<Option<Vec<String>>>, DataError> {
         let list = |part: &mut Part| {
-            let names = part.ask(|file| file.column(Wanted::ClassNames, false))?;
+            let names = part.ask(|file| file.column(Field::ClassNames, false))?;
             Ok(names.map(Column::into_strings))
         };
         self.parts.iter_mut().map(list).collect()

@@ -1,16 +1,15 @@
-//! Readers of other people stay behind this wall: should one panic over a damaged file, it is an error like any other.
+//! Readers from other crates run behind this guard: a panic over a damaged file becomes an error.
 
 #[cfg(any(feature = "tables", feature = "images", test))]
 use crate::error::Problem;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
-use std::sync::Once;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does some work; a panic in it becomes [`Problem::Damaged`] and prints nothing.
+/// Does some work; a panic in it becomes [`Problem::Damaged`].
 #[cfg(any(feature = "tables", feature = "images", test))]
 pub(crate) fn guarded<T>(
     format: &'static str,
@@ -19,17 +18,10 @@ pub(crate) fn guarded<T>(
     without_panic(work).unwrap_or_else(|reason| Err(Problem::damaged(format, reason)))
 }
 
-/// Does some work that reads somebody's file; a panic in it prints nothing, and its message is the error.
+/// Does some work that reads a file we do not trust; a panic in it becomes an error with its message.
+///
+/// The panic still runs the process's panic hook. A hook that should stay silent then can ask [`panic_is_caught`].
 pub fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let usual = take_hook();
-        set_hook(Box::new(move |info| {
-            if !GUARDED.get() {
-                usual(info);
-            }
-        }));
-    });
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
@@ -42,14 +34,23 @@ pub fn without_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
+/// Is this thread inside [`without_panic`]? For panic hooks of programs.
+pub fn panic_is_caught() -> bool {
+    GUARDED.get()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_panic_is_an_error() {
-        let error = guarded::<()>("Parquet", || panic!("index {} out of range", 7)).unwrap_err();
-        assert_eq!(error.to_string(), "damaged Parquet file: index 7 out of range");
+        let error = guarded::<()>("Parquet", || {
+            assert!(panic_is_caught());
+            panic!("index {} out of range", 7)
+        });
+        assert_eq!(error.unwrap_err().to_string(), "damaged Parquet file: index 7 out of range");
+        assert!(!panic_is_caught());
         assert!(guarded("Parquet", || Ok(1)).is_ok());
     }
 }

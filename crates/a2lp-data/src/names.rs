@@ -1,4 +1,4 @@
-//! What the parts of a file are called.
+//! Names of the parts of a file.
 
 /// Names of columns or arrays, where the usual ones do not fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,37 +11,45 @@ pub struct FieldNames {
     pub ids: Option<String>,
 }
 
-/// One value per row, or the list of classes.
+/// A part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+#[non_exhaustive]
+pub enum Field {
+    /// The feature vectors.
+    Features,
+    /// One label per row.
     Labels,
+    /// One id per row.
     Ids,
+    /// The list of classes.
     ClassNames,
 }
 
-impl Wanted {
-    /// What it is usually called, in any case; the first is what we write.
+impl Field {
+    /// Its usual names, in upper or lower case; we write the first.
     fn usual(self) -> &'static [&'static str] {
         match self {
-            Wanted::Labels => &["labels", "label", "class"],
-            Wanted::Ids => &["ids", "id", "path", "filename"],
-            Wanted::ClassNames => &["class_names", "class_name", "classes"],
+            Field::Features => &["features"],
+            Field::Labels => &["labels", "label", "class"],
+            Field::Ids => &["ids", "id", "path", "filename"],
+            Field::ClassNames => &["class_names", "class_name", "classes"],
         }
     }
 }
 
 impl FieldNames {
     /// The name that the user gave.
-    pub(crate) fn given(&self, wanted: Wanted) -> Option<&str> {
+    pub(crate) fn given(&self, wanted: Field) -> Option<&str> {
         match wanted {
-            Wanted::Labels => self.labels.as_deref(),
-            Wanted::Ids => self.ids.as_deref(),
-            Wanted::ClassNames => None,
+            Field::Features => self.features.as_deref(),
+            Field::Labels => self.labels.as_deref(),
+            Field::Ids => self.ids.as_deref(),
+            Field::ClassNames => None,
         }
     }
 
     /// Which of `names` it is.
-    pub(crate) fn find<S: AsRef<str>>(&self, wanted: Wanted, names: &[S]) -> Option<usize> {
+    pub(crate) fn find<S: AsRef<str>>(&self, wanted: Field, names: &[S]) -> Option<usize> {
         let position = |name: &str| names.iter().position(|known| known.as_ref().eq_ignore_ascii_case(name));
         match self.given(wanted) {
             Some(name) => names.iter().position(|known| known.as_ref() == name).or_else(|| position(name)),
@@ -50,7 +58,7 @@ impl FieldNames {
     }
 
     /// How to ask for it in a message.
-    pub(crate) fn called(&self, wanted: Wanted) -> String {
+    pub(crate) fn called(&self, wanted: Field) -> String {
         self.given(wanted).unwrap_or(wanted.usual()[0]).to_string()
     }
 }

@@ -1,9 +1,9 @@
 //! Small pictures of items, from the images that stand beside features.
 
 use crate::error::{DataError, Problem};
-use crate::format::Format;
-use crate::npy::{ElementType, Header};
-use crate::npz::Npz;
+use crate::formats::Format;
+use crate::formats::Npz;
+use crate::formats::{ElementType, Header};
 use std::io::Read;
 use std::path::Path;
 

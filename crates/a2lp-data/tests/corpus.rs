@@ -1,7 +1,8 @@
 //! Files that NumPy, SciPy, pandas, pyarrow, h5py and safetensors wrote (`reliability/make_corpus.py`), all with the same numbers.
 
 use a2lp_data::{
-    ArrayFile, Column, FeatureFile, FieldNames, TableColumn, TableFile, expand, read_ids, read_labels,
+    ArrayFile, Column, FeatureFile, Field, FieldNames, Problem, TableColumn, TableFile, expand, read_ids,
+    read_labels,
 };
 use std::path::{Path, PathBuf};
 
@@ -161,11 +162,9 @@ fn missing_and_ragged_features_are_named_with_their_row() {
     let error = FeatureFile::open(&path).unwrap().labels().unwrap_err().to_string();
     assert!(error.ends_with("row 1: the value is missing (null)"), "{error}");
     let names = FieldNames { features: Some("vectors".into()), ..FieldNames::default() };
-    let error = FeatureFile::open_set(&[path], &names).err().unwrap().to_string();
-    assert!(
-        error.contains("no column 'vectors'; it has: features (") && error.contains("--feature-column"),
-        "{error}"
-    );
+    let error = FeatureFile::open_set(&[path], &names).err().unwrap();
+    assert!(matches!(error.problem, Problem::LacksField { field: Field::Features, .. }));
+    assert!(error.to_string().contains("no column 'vectors'; it has: features ("), "{error}");
 }
 
 #[test]

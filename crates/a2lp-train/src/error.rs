@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// Why features could not be extracted or a network not be trained.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TrainError {
     /// A weights file that does not fit the network.
     #[error("{path}: {message}", path = .path.display())]
@@ -56,7 +57,7 @@ pub enum TrainError {
         step: usize,
     },
     /// This program was built without support for a device.
-    #[error("built without {0}; build with: cargo build --release --features {0}")]
+    #[error("built without {0}")]
     NoDevice(&'static str),
     /// Pseudo-labels could not be made.
     #[error(transparent)]

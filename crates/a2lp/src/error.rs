@@ -22,6 +22,7 @@ impl fmt::Display for Domain {
 
 /// Why a run could not be started or finished.
 #[derive(Debug, thiserror::Error, PartialEq)]
+#[non_exhaustive]
 pub enum Error {
     /// A matrix was given whose values do not fill rows × columns.
     #[error("{values} values do not make {rows} rows of {columns} columns")]

@@ -1,14 +1,19 @@
 //! The options of `a2lp label`.
 
 use super::*;
+use crate::labels_file::label_endings;
+
+fn features_help(domain: &str) -> String {
+    format!(
+        "Features of the {domain}: {}. Several files, or a pattern in quotes ('shards/*.parquet'), are one set; - is CSV on standard input",
+        Format::readable_endings()
+    )
+}
 
 /// Label the items of a target domain
 ///
 /// Reads features of a labelled source and an unlabelled target, runs label propagation with augmented anchors, and writes one
 /// row per target item: row, id, label, confidence, margin, status.
-///
-/// Files may be .npy, .npz, .parquet, .arrow, .feather, .safetensors, .h5, .mat or .csv. Several files, or a pattern in quotes
-/// ('shards/*.parquet'), are one set; - is CSV on standard input.
 ///
 /// `confidence` is 1 − entropy/ln K of the class probabilities: 1 = one class only, 0 = all alike. It orders items
 /// well but is not a calibrated probability: 0.9 does not mean nine out of ten right.
@@ -24,17 +29,16 @@ use super::*;
 )]
 pub(crate) struct LabelArgs {
     /// Features of the labelled domain
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., help_heading = FILES, value_hint = ValueHint::FilePath)]
+    #[arg(long, long_help = features_help("labelled domain"), value_name = "FILE", required = true, num_args = 1.., help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) source: Vec<PathBuf>,
     /// Labels of the source, one per row; not needed when the source file holds them
     #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) source_labels: Option<PathBuf>,
     /// Features of the domain to be labelled
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., help_heading = FILES, value_hint = ValueHint::FilePath)]
+    #[arg(long, long_help = features_help("domain to be labelled"), value_name = "FILE", required = true, num_args = 1.., help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) target: Vec<PathBuf>,
-    /// Where the labels go: .csv, .parquet, .arrow, .jsonl (JSON lines), .npz, or .json (tasks for Label Studio, the least certain first).
-    /// Beside it go the run record, FILE.run.json, and what `a2lp report` needs, FILE.trace.json
-    #[arg(long, value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
+    /// Where the labels go
+    #[arg(long, long_help = format!("Where the labels go, as {}. Beside it go the run record, FILE.run.json, and what `a2lp report` needs, FILE.trace.json", label_endings()), value_name = "FILE", help_heading = FILES, value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Ids of the target items, copied to the output; not needed when the target file holds them
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]

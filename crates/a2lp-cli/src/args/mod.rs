@@ -27,7 +27,7 @@ pub(crate) use parameters::{OptionTable, PairsOptions, TrainOptions};
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
 
 use a2lp::{AnchorWeights, GraphMethod, Method, Neighbours, Parameters, Similarity, SourceNodes};
-use a2lp_data::FieldNames;
+use a2lp_data::{FieldNames, Format};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -170,11 +170,11 @@ pub(crate) struct ReportArgs {
     after_help = "Examples:\n  a2lp convert part1.csv part2.npz --out all.parquet\n  a2lp convert office.mat --feature-column fts --out office.npz"
 )]
 pub(crate) struct ConvertArgs {
-    /// Files of features: .npy, .npz, .parquet, .arrow, .feather, .safetensors, .h5, .mat, .csv
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// Files of features
+    #[arg(help = format!("Files of features: {}", Format::readable_endings()), value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// Where they go: .npz, .npy (labels and ids in files beside it), .parquet, .arrow, .feather, .safetensors, .h5, .mat or .csv
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Where they go
+    #[arg(long, help = format!("Where they go: {}; with .npy, labels and ids go into files beside it", Format::writable_endings()), value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Labels of all rows, where the files have none
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -1,6 +1,7 @@
 //! The options of `a2lp train` and `a2lp predict`.
 
 use super::*;
+use crate::labels_file::label_endings;
 use a2lp_train::{Body, DeviceName, Labeller, Learner};
 use serde::Serialize;
 
@@ -95,8 +96,8 @@ pub(crate) struct PredictArgs {
     /// New items of the kind the network was trained on: images, features, or arrays of images
     #[arg(long, alias = "features", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) images: PathBuf,
-    /// Where the labels go, as `a2lp label --out`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Where the labels go
+    #[arg(long, help = format!("Where the labels go, as {}", label_endings()), value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Also write the probability of every class
     #[arg(long)]

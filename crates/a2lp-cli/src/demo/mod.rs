@@ -5,7 +5,7 @@ mod picture;
 use crate::Outcome;
 use crate::args::{Cli, Command, DemoArgs, Looks};
 use crate::label;
-use crate::output::LabelTable;
+use crate::labels_file::LabelTable;
 use crate::progress::ProgressBars;
 use crate::report::Drawn;
 use crate::table::{percent, render};

@@ -5,10 +5,9 @@ pub(crate) mod input;
 
 use crate::Outcome;
 use crate::args::{LabelArgs, Preset};
+use crate::labels_file::{LabelTable, check_labels_path};
 use crate::memory;
-use crate::output::{
-    LabelTable, check_labels_path, record_path, refuse_existing, trace_path, write_compact_json, write_json,
-};
+use crate::output::{check_folder, record_path, refuse_existing, trace_path, write_compact_json, write_json};
 use crate::progress::ProgressBars;
 use crate::report::{self, Drawn};
 use a2lp::evaluation::Evaluator;
@@ -20,7 +19,6 @@ use anyhow::{Context, bail};
 use described::{describe, describe_plan};
 use input::{Loaded, Opened};
 use std::io::Write;
-use std::path::Path;
 use std::time::Instant;
 
 /// Share of unreached items above which the user should look, unless set.
@@ -142,11 +140,7 @@ fn check_outputs(args: &LabelArgs) -> anyhow::Result<()> {
     for path in [record_path(&args.out), trace_path(&args.out)] {
         refuse_existing(&path, args.force)?;
     }
-    let folder = args.out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        bail!("{}: no such folder; make it first", folder.display());
-    }
-    Ok(())
+    check_folder(&args.out)
 }
 
 /// A finished labelling and what goes into its record.

@@ -9,7 +9,8 @@ pub(crate) use predict::predict;
 
 use crate::Outcome;
 use crate::args::{Looks, MoreLooks, OptionTable, Preset, TrainArgs, TrainHow};
-use crate::output::{LabelTable, write_json};
+use crate::labels_file::LabelTable;
+use crate::output::write_json;
 use crate::report::Drawn;
 use crate::table::{percent, render};
 use a2lp::evaluation::TargetTruth;

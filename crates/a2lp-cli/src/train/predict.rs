@@ -4,7 +4,7 @@ use super::data::{self, Reading};
 use super::{MODEL, ModelFile, WEIGHTS};
 use crate::Outcome;
 use crate::args::PredictArgs;
-use crate::output::{LabelTable, check_labels_path};
+use crate::labels_file::{LabelTable, check_labels_path};
 use crate::table::percent;
 use a2lp::evaluation::TargetTruth;
 use a2lp::{Classes, PseudoLabels};

@@ -78,7 +78,7 @@ impl FullGraph<'_> {
         let nodes = self.nodes();
         let mut weights = Vec::new();
         let bytes = nodes as u128 * nodes as u128 * 4;
-        let advice = "use a number of --neighbours instead of all";
+        let advice = "choose a number of neighbours instead of all";
         let fits = usize::try_from(bytes / 4).is_ok_and(|count| weights.try_reserve_exact(count).is_ok());
         if !fits {
             return Err(Error::Memory { what: "full graph", bytes, advice });

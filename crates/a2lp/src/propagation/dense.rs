@@ -17,7 +17,7 @@ pub(super) fn solve(
     let classes = labels.weights.len();
     let bytes = nodes as u128 * nodes as u128 * 8;
     if bytes > isize::MAX as u128 || Vec::<f64>::new().try_reserve_exact(nodes * nodes).is_err() {
-        return Err(Error::Memory { what: "dense solver", bytes, advice: "use --solver cg" });
+        return Err(Error::Memory { what: "dense solver", bytes, advice: "choose the solver cg" });
     }
     let mut matrix = vec![0f64; nodes * nodes];
     (0..nodes).for_each(|node| matrix[node * nodes + node] = 1.0);

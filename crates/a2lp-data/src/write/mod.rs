@@ -1,5 +1,14 @@
 //! Writing files: whole or not at all, and never over another unless asked.
 
+mod arrays;
+mod features;
+mod tables;
+
+pub(crate) use arrays::Array;
+pub use arrays::ArrayFile;
+pub use features::LabelledFeatures;
+pub use tables::{TableColumn, TableFile};
+
 use crate::error::{DataError, Problem};
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;

@@ -1,12 +1,11 @@
-//! Tables into files: Parquet, and Arrow IPC, which Feather is.
+//! Columns, to be written into a file of a table format.
 
 use crate::error::{DataError, Problem};
-use crate::format::Format;
-#[cfg(feature = "tables")]
+use crate::formats::{Format, Writer};
 use crate::write::write_atomically;
 use std::path::Path;
 
-/// Columns on their way into a file.
+/// Columns, to be written into a file.
 #[derive(Default)]
 pub struct TableFile<'a> {
     pub(crate) columns: Vec<(String, TableColumn<'a>)>,
@@ -38,15 +37,11 @@ impl<'a> TableFile<'a> {
         self
     }
 
-    /// Writes them, as Parquet where the name ends so, else as Arrow IPC.
-    #[cfg_attr(not(feature = "tables"), expect(unused_variables))]
-    pub fn write(&self, path: &Path, force: bool) -> std::result::Result<(), DataError> {
+    /// Writes them, in the format that the ending of `path` names.
+    pub fn write(&self, path: &Path, force: bool) -> Result<(), DataError> {
         let format = Format::to_write(path)?;
-        match format {
-            #[cfg(feature = "tables")]
-            Format::Parquet => write_atomically(path, force, |file| self.parquet(file)),
-            #[cfg(feature = "tables")]
-            Format::Arrow => write_atomically(path, force, |file| self.arrow(file)),
+        match format.writer() {
+            Writer::Table(write) => write_atomically(path, force, |file| write(self, file)),
             _ => Err(DataError::new(path, Problem::Unsupported(format!("{} is no table", format.name())))),
         }
     }

@@ -1,11 +1,12 @@
 //! HDF5, and with it MATLAB's files since version 7.3, whose matrices stand transposed.
 
-use crate::arrays::Arrays;
+use super::arrays::Arrays;
+use super::elements::{ElementType, Header};
 use crate::column::Column;
 use crate::error::Problem;
 use crate::guard::guarded;
-use crate::npy::{ElementType, Header};
 use crate::rows::Rows;
+use crate::write::{Array, ArrayFile, Output};
 use hdf5_reader::error::{ByteOrder, Error};
 use hdf5_reader::group::Group;
 use hdf5_reader::reference::read_object_references;
@@ -13,6 +14,7 @@ use hdf5_reader::{
     Dataset, Datatype, FileStorage, H5Type, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem,
     dtype_element_size,
 };
+use hdf5_writer::{DatasetBuilder, Hdf5Builder, Hdf5Writer, WriteOptions};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -281,6 +283,28 @@ fn bytes_of<'a>(raw: impl Iterator<Item = &'a Raw>, header: &Header) -> Vec<u8> 
 
 fn damaged(error: Error) -> Problem {
     Problem::damaged(FORMAT, error)
+}
+
+pub(super) fn write(arrays: &ArrayFile, file: &mut dyn Output) -> std::io::Result<()> {
+    let mut builder = Hdf5Builder::new();
+    for (name, array) in &arrays.fields {
+        let dataset = match array {
+            Array::Numbers { descr, shape, .. } => {
+                let shape: Vec<u64> = shape.iter().map(|&side| side as u64).collect();
+                let dataset = match *descr {
+                    "<f4" => DatasetBuilder::typed::<f32>(name, shape),
+                    "<i8" => DatasetBuilder::typed::<i64>(name, shape),
+                    _ => DatasetBuilder::typed::<u8>(name, shape),
+                };
+                dataset.raw_data(array.elements()?)
+            }
+            Array::Words(words) => DatasetBuilder::vlen_string_data(name, vec![words.len() as u64], words)
+                .map_err(std::io::Error::other)?,
+        };
+        builder = builder.dataset(dataset);
+    }
+    let plan = builder.into_plan().map_err(std::io::Error::other)?;
+    Hdf5Writer::new(file, WriteOptions::default()).finish(plan).map(drop).map_err(std::io::Error::other)
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! NumPy's archives: a zip with one `.npy` file per field.
 
-use crate::arrays::Arrays;
+use super::arrays::Arrays;
+use super::elements::Header;
+use super::npy;
 use crate::column::Column;
 use crate::error::{DataError, MAX_EXPANSION, Problem};
-use crate::npy::Header;
 use crate::rows::Rows;
+use crate::write::{ArrayFile, Output};
 use a2lp::NeighbourGraph;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use zip::ZipArchive;
+use zip::write::SimpleFileOptions;
 
 /// An open archive.
 pub(crate) struct Npz {
@@ -90,6 +93,19 @@ impl Arrays for Npz {
         let (header, mut reader) = self.array(name)?;
         header.read_column(&mut reader)
     }
+}
+
+/// As NumPy's `savez` does: stored, not compressed, and without the time of day.
+pub(super) fn write(arrays: &ArrayFile, file: &mut dyn Output) -> std::io::Result<()> {
+    let mut archive = zip::ZipWriter::new(file);
+    let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for (name, array) in &arrays.fields {
+        let is_large = array.bytes() + (1 << 16) > u32::MAX as usize;
+        archive.start_file(format!("{name}.npy"), options.large_file(is_large))?;
+        npy::write(array, &mut archive)?;
+    }
+    archive.finish()?;
+    Ok(())
 }
 
 /// A square sparse matrix as SciPy's `save_npz` writes it.

@@ -1,10 +1,11 @@
 //! Arrow IPC, which Feather of version 2 is: messages, each a description and a body. In a stream they stand one behind the other;
 //! a file has a signature before and a list of them at its end.
 
-use crate::arrow_blocks::{Blocks, Dictionaries, Parts};
+use super::arrow_blocks::{Blocks, Dictionaries, Parts};
+use super::table::Batches;
 use crate::error::Problem;
 use crate::guard::guarded;
-use crate::table::Batches;
+use crate::write::{Output, TableFile};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
@@ -240,4 +241,13 @@ impl Batches for ArrowFile {
 
 pub(crate) fn wrong(message: impl ToString) -> Problem {
     Problem::damaged(FORMAT, message)
+}
+
+pub(super) fn write(table: &TableFile, file: &mut dyn Output) -> std::io::Result<()> {
+    let mut writer =
+        arrow_ipc::writer::FileWriter::try_new(file, &table.schema()).map_err(std::io::Error::other)?;
+    for batch in table.batches() {
+        writer.write(&batch?).map_err(std::io::Error::other)?;
+    }
+    writer.finish().map_err(std::io::Error::other)
 }

@@ -1,10 +1,10 @@
 //! Files that hold arrays by name. Which of them are features and which labels is decided here, once for all such formats.
 
+use super::elements::Header;
+use super::{DataFile, FeatureShape};
 use crate::column::Column;
-use crate::data_file::{DataFile, FeatureShape};
 use crate::error::Problem;
-use crate::names::{FieldNames, Wanted};
-use crate::npy::Header;
+use crate::names::{Field, FieldNames};
 use crate::rows::Rows;
 
 /// The arrays of an open file.
@@ -24,9 +24,14 @@ pub(crate) trait Arrays {
 }
 
 /// Arrays, and what the user calls them.
-pub(crate) struct ArrayFileReader<A> {
-    pub(crate) arrays: A,
-    pub(crate) names: FieldNames,
+struct ArrayFileReader<A> {
+    arrays: A,
+    names: FieldNames,
+}
+
+/// Such a file as a [`DataFile`].
+pub(super) fn boxed(arrays: impl Arrays + 'static, names: FieldNames) -> Result<Box<dyn DataFile>, Problem> {
+    Ok(Box::new(ArrayFileReader { arrays, names }))
 }
 
 impl<A: Arrays> ArrayFileReader<A> {
@@ -41,7 +46,7 @@ impl<A: Arrays> ArrayFileReader<A> {
             if let [only] = &all[..] {
                 return Ok(only.clone());
             }
-            let others = [Wanted::Labels, Wanted::Ids, Wanted::ClassNames];
+            let others = [Field::Labels, Field::Ids, Field::ClassNames];
             let taken: Vec<usize> = others.iter().filter_map(|&other| self.names.find(other, &all)).collect();
             let mut found = Vec::new();
             for (at, name) in all.iter().enumerate().filter(|(at, _)| !taken.contains(at)) {
@@ -57,11 +62,10 @@ impl<A: Arrays> ArrayFileReader<A> {
                 return Ok(all[only].clone());
             }
         }
-        let wanted = wanted.to_string();
-        Err(self.lacks(&wanted, "--feature-column"))
+        Err(self.lacks(Field::Features))
     }
 
-    fn lacks(&mut self, wanted: &str, option: &str) -> Problem {
+    fn lacks(&mut self, field: Field) -> Problem {
         let all = self.arrays.names();
         let described: Vec<String> = all
             .iter()
@@ -75,7 +79,7 @@ impl<A: Arrays> ArrayFileReader<A> {
             })
             .collect();
         let has = if described.is_empty() { "nothing".into() } else { described.join(", ") };
-        Problem::Archive(format!("no array '{wanted}'; it has: {has}; name the one to take with {option}"))
+        Problem::LacksField { kind: "array", name: self.names.called(field), has, field }
     }
 }
 
@@ -92,7 +96,7 @@ impl<A: Arrays> DataFile for ArrayFileReader<A> {
         self.arrays.read_matrix(&field, rows)
     }
 
-    fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
+    fn column(&mut self, wanted: Field, alone: bool) -> Result<Option<Column>, Problem> {
         let all = self.arrays.names();
         if let Some(at) = self.names.find(wanted, &all) {
             return self.arrays.read_column(&all[at]).map(Some);
@@ -111,7 +115,6 @@ impl<A: Arrays> DataFile for ArrayFileReader<A> {
                 return self.arrays.read_column(only).map(Some);
             }
         }
-        let option = if wanted == Wanted::Ids { "--id-column" } else { "--label-column" };
-        Err(self.lacks(&self.names.called(wanted), option))
+        Err(self.lacks(wanted))
     }
 }

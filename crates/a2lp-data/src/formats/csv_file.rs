@@ -1,11 +1,11 @@
 //! Comma-separated values. With a header line, columns called `label` or `id` are taken out and the rest are
 //! features; without one, every column is a feature.
 
+use super::elements::ElementType;
+use super::{DataFile, FeatureShape};
 use crate::column::Column;
-use crate::data_file::{DataFile, FeatureShape};
 use crate::error::Problem;
-use crate::names::{FieldNames, Wanted};
-use crate::npy::ElementType;
+use crate::names::{Field, FieldNames};
 use crate::rows::Rows;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -70,7 +70,7 @@ impl CsvTable {
         let names: Vec<String> = record.iter().map(|field| field.trim().to_string()).collect();
         // A header either has a name for each of several columns, or a well-known name for a single one.
         let known = |name: &String| {
-            [Wanted::Labels, Wanted::Ids, Wanted::ClassNames]
+            [Field::Labels, Field::Ids, Field::ClassNames]
                 .iter()
                 .any(|&wanted| table.names.find(wanted, std::slice::from_ref(name)).is_some())
         };
@@ -93,12 +93,12 @@ impl CsvTable {
         Ok(csv::ReaderBuilder::new().has_headers(false).from_reader(Narrow { file, commas: 0 }))
     }
 
-    fn find(&self, wanted: Wanted) -> Option<usize> {
+    fn find(&self, wanted: Field) -> Option<usize> {
         self.names.find(wanted, self.header.as_ref()?)
     }
 
     fn feature_columns(&self) -> Vec<usize> {
-        let taken = [self.find(Wanted::Labels), self.find(Wanted::Ids)];
+        let taken = [self.find(Field::Labels), self.find(Field::Ids)];
         (0..self.width).filter(|&at| !taken.contains(&Some(at))).collect()
     }
 
@@ -135,7 +135,7 @@ impl DataFile for CsvTable {
     fn shape(&mut self) -> Result<FeatureShape, Problem> {
         if self.names.features.is_some() {
             return Err(Problem::Table(
-                "every column of a CSV file that is neither label nor id is a feature; leave --feature-column away".into(),
+                "every column of a CSV file that is neither label nor id is a feature; no single column can be named for them".into(),
             ));
         }
         let columns = self.feature_columns().len();
@@ -160,7 +160,7 @@ impl DataFile for CsvTable {
         })
     }
 
-    fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
+    fn column(&mut self, wanted: Field, alone: bool) -> Result<Option<Column>, Problem> {
         match self.find(wanted) {
             Some(at) => self.read_column(at).map(Some),
             // A name that the user gave is meant.

@@ -2,11 +2,12 @@
 //!
 //! Tensors are `features` (or the only matrix) and `labels`; words stand in the header's metadata as JSON lists.
 
-use crate::arrays::Arrays;
+use super::arrays::Arrays;
+use super::elements::{ElementType, Header};
 use crate::column::Column;
 use crate::error::Problem;
-use crate::npy::{ElementType, Header};
 use crate::rows::Rows;
+use crate::write::{Array, ArrayFile, Output};
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -127,6 +128,41 @@ impl Arrays for SafetensorsFile {
 
 fn wrong(message: impl Into<String>) -> Problem {
     Problem::Archive(format!("not a safetensors file: {}", message.into()))
+}
+
+pub(super) fn write(arrays: &ArrayFile, file: &mut dyn Output) -> std::io::Result<()> {
+    let mut header = serde_json::Map::new();
+    let (mut words, mut end) = (serde_json::Map::new(), 0);
+    for (name, array) in &arrays.fields {
+        match array {
+            Array::Numbers { descr, shape, bytes, .. } => {
+                let dtype = match *descr {
+                    "<f4" => "F32",
+                    "<i8" => "I64",
+                    _ => "U8",
+                };
+                let offsets = [end, end + bytes];
+                end += bytes;
+                let info = serde_json::json!({ "dtype": dtype, "shape": shape, "data_offsets": offsets });
+                header.insert(name.clone(), info);
+            }
+            Array::Words(list) => {
+                words.insert(name.clone(), serde_json::json!(list).to_string().into());
+            }
+        }
+    }
+    if !words.is_empty() {
+        header.insert("__metadata__".into(), words.into());
+    }
+    let mut text = serde_json::Value::from(header).to_string();
+    // The elements start at a multiple of 8 bytes.
+    text.extend(std::iter::repeat_n(' ', text.len().next_multiple_of(8) - text.len()));
+    file.write_all(&(text.len() as u64).to_le_bytes())?;
+    file.write_all(text.as_bytes())?;
+    arrays.fields.iter().try_for_each(|(_, array)| match array {
+        Array::Numbers { write, .. } => write(file),
+        Array::Words(_) => Ok(()),
+    })
 }
 
 #[cfg(test)]

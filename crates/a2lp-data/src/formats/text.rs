@@ -1,9 +1,9 @@
 //! One value per line.
 
+use super::{DataFile, FeatureShape};
 use crate::column::Column;
-use crate::data_file::{DataFile, FeatureShape};
 use crate::error::Problem;
-use crate::names::Wanted;
+use crate::names::Field;
 use crate::rows::Rows;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -27,7 +27,7 @@ impl DataFile for Lines {
         Err(Problem::UnknownFormat)
     }
 
-    fn column(&mut self, _: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
+    fn column(&mut self, _: Field, alone: bool) -> Result<Option<Column>, Problem> {
         if alone { read_lines(&self.0).map(|lines| Some(Column::Strings(lines))) } else { Ok(None) }
     }
 }

@@ -2,16 +2,21 @@
 //!
 //! The format's own library reads it; the walk through its descriptions that comes first is the limit round it.
 
+use super::table::Batches;
+use super::thrift::Walk;
 use crate::error::{PIECE_BYTES, Problem};
 use crate::guard::guarded;
-use crate::table::Batches;
-use crate::thrift::Walk;
+use crate::write::{Output, TableColumn, TableFile};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
@@ -182,4 +187,28 @@ impl Batches for ParquetFile {
 
 fn damaged(error: parquet::errors::ParquetError) -> Problem {
     Problem::damaged(FORMAT, error)
+}
+
+pub(super) fn write(table: &TableFile, file: &mut dyn Output) -> std::io::Result<()> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(std::io::Error::other)?))
+        .set_max_row_group_row_count(Some(table.block_rows()));
+    for (name, column) in &table.columns {
+        // Numbers with fractions hardly repeat; looking for those that do takes most of the time.
+        let path = match column {
+            TableColumn::Vectors(..) => ["list", "item"].iter().fold(vec![name.clone()], |mut path, part| {
+                path.push((*part).into());
+                path
+            }),
+            TableColumn::Floats(_) | TableColumn::Strided(..) => vec![name.clone()],
+            _ => continue,
+        };
+        properties = properties.set_column_dictionary_enabled(ColumnPath::new(path), false);
+    }
+    let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties.build()))
+        .map_err(std::io::Error::other)?;
+    for batch in table.batches() {
+        writer.write(&batch?).map_err(std::io::Error::other)?;
+    }
+    writer.close().map(drop).map_err(std::io::Error::other)
 }

@@ -1,10 +1,10 @@
 //! Tables of typed columns, as Parquet and Arrow have them: one column of vectors, or a column per feature.
 
+use super::elements::ElementType;
+use super::{DataFile, FeatureShape};
 use crate::column::Column;
-use crate::data_file::{DataFile, FeatureShape};
 use crate::error::{PIECE_BYTES, Problem};
-use crate::names::{FieldNames, Wanted};
-use crate::npy::ElementType;
+use crate::names::{Field, FieldNames};
 use crate::rows::Rows;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -34,7 +34,7 @@ pub(crate) trait Batches {
 }
 
 /// A table, and what the user calls its columns.
-pub(crate) struct Table<B> {
+struct Table<B> {
     batches: B,
     names: FieldNames,
 }
@@ -47,16 +47,20 @@ enum Features {
     Numbers(Vec<usize>),
 }
 
-impl<B: Batches> Table<B> {
-    pub(crate) fn new(batches: B, names: FieldNames) -> Self {
-        Table { batches, names }
-    }
+/// Such a file as a [`DataFile`].
+pub(super) fn boxed(
+    batches: impl Batches + 'static,
+    names: FieldNames,
+) -> Result<Box<dyn DataFile>, Problem> {
+    Ok(Box::new(Table { batches, names }))
+}
 
+impl<B: Batches> Table<B> {
     fn column_names(&self) -> Vec<String> {
         self.batches.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    fn lacks(&self, wanted: &str, option: &str) -> Problem {
+    fn lacks(&self, field: Field) -> Problem {
         let schema = self.batches.schema();
         let has: Vec<String> = schema
             .fields()
@@ -64,10 +68,7 @@ impl<B: Batches> Table<B> {
             .take(20)
             .map(|field| format!("{} ({})", field.name(), field.data_type()))
             .collect();
-        Problem::Table(format!(
-            "no column '{wanted}'; it has: {}; name the one to take with {option}",
-            has.join(", ")
-        ))
+        Problem::LacksField { kind: "column", name: self.names.called(field), has: has.join(", "), field }
     }
 
     /// The column named so, or the only one of vectors; else all columns of numbers but labels and ids.
@@ -82,7 +83,7 @@ impl<B: Batches> Table<B> {
                 Features::Numbers(vec![at])
             });
         }
-        let taken = [self.names.find(Wanted::Labels, &names), self.names.find(Wanted::Ids, &names)];
+        let taken = [self.names.find(Field::Labels, &names), self.names.find(Field::Ids, &names)];
         let free = |at: &usize| !taken.contains(&Some(*at));
         let vectors: Vec<usize> = (0..names.len())
             .filter(free)
@@ -99,7 +100,7 @@ impl<B: Batches> Table<B> {
         match (self.names.features.is_some(), &vectors[..]) {
             (false, &[only]) => Ok(Features::Vectors(only)),
             (false, []) if !numbers.is_empty() => Ok(Features::Numbers(numbers)),
-            _ => Err(self.lacks(wanted, "--feature-column")),
+            _ => Err(self.lacks(Field::Features)),
         }
     }
 
@@ -341,15 +342,14 @@ impl<B: Batches> DataFile for Table<B> {
         }
     }
 
-    fn column(&mut self, wanted: Wanted, alone: bool) -> Result<Option<Column>, Problem> {
+    fn column(&mut self, wanted: Field, alone: bool) -> Result<Option<Column>, Problem> {
         let names = self.column_names();
-        let option = if wanted == Wanted::Ids { "--id-column" } else { "--label-column" };
         let at = match self.names.find(wanted, &names) {
             Some(at) => at,
             // A name that the user gave is meant.
             None if !alone && self.names.given(wanted).is_none() => return Ok(None),
             None if names.len() == 1 && self.names.given(wanted).is_none() => 0,
-            None => return Err(self.lacks(&self.names.called(wanted), option)),
+            None => return Err(self.lacks(wanted)),
         };
         let mut builder = ColumnBuilder { column: None, bytes: 0, file_bytes: self.batches.file_bytes() };
         self.batches.for_each(&[at], &mut |batch| {

@@ -3,7 +3,7 @@
 //! Writers put as many rows into a message as they like, and Arrow's library wants a message whole, compressed and not. Columns of
 //! numbers, words and lists of numbers are read here from where they stand; all others are left to the library.
 
-use crate::arrow_file::wrong;
+use super::arrow_file::wrong;
 use crate::error::Problem;
 use arrow_array::{ArrayRef, RecordBatch, make_array};
 use arrow_buffer::{Buffer, MutableBuffer};
@@ -392,8 +392,8 @@ impl Stream<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::arrow_file::ArrowFile;
-    use crate::table::Batches;
+    use super::super::arrow_file::ArrowFile;
+    use super::super::table::Batches;
     use arrow_array::builder::{FixedSizeListBuilder, LargeListBuilder, ListBuilder, PrimitiveBuilder};
     use arrow_array::types::*;
     use arrow_array::*;

@@ -1,18 +1,13 @@
-//! Tables as Arrow's record batches, into Parquet and Arrow IPC files.
+//! Columns as Arrow's record batches, for Parquet and Arrow IPC files.
 
-use crate::write::Output;
-use crate::write_tables::{TableColumn, TableFile};
+use crate::write::{TableColumn, TableFile};
 use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
 use std::io::{Error, Result};
 use std::sync::Arc;
 
-/// Values written as one piece of a file, of all columns together: who reads an Arrow file holds a piece of it at a time.
+/// Values written as one piece of a file, of all columns together: a reader of an Arrow file holds one piece at a time.
 const BLOCK: usize = 1 << 21;
 
 impl TableColumn<'_> {
@@ -62,7 +57,7 @@ fn item() -> Arc<Field> {
 }
 
 impl TableFile<'_> {
-    fn schema(&self) -> Arc<Schema> {
+    pub(super) fn schema(&self) -> Arc<Schema> {
         let fields = self
             .columns
             .iter()
@@ -71,7 +66,7 @@ impl TableFile<'_> {
     }
 
     /// Rows of one piece.
-    fn block_rows(&self) -> usize {
+    pub(super) fn block_rows(&self) -> usize {
         let width: usize = self
             .columns
             .iter()
@@ -80,7 +75,7 @@ impl TableFile<'_> {
         (BLOCK / width.max(1)).max(1)
     }
 
-    fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
+    pub(super) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
         let (schema, step) = (self.schema(), self.block_rows());
         let rows = self.columns.first().map_or(0, |(_, column)| column.rows());
         (0..rows).step_by(step).map(move |start| {
@@ -88,40 +83,5 @@ impl TableFile<'_> {
             let arrays = self.columns.iter().map(|(_, column)| column.array(range.clone()));
             RecordBatch::try_new(schema.clone(), arrays.collect::<Result<_>>()?).map_err(Error::other)
         })
-    }
-
-    pub(crate) fn parquet(&self, file: &mut dyn Output) -> Result<()> {
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(Error::other)?))
-            .set_max_row_group_row_count(Some(self.block_rows()));
-        for (name, column) in &self.columns {
-            // Numbers with fractions hardly repeat; looking for those that do takes most of the time.
-            let path = match column {
-                TableColumn::Vectors(..) => {
-                    ["list", "item"].iter().fold(vec![name.clone()], |mut path, part| {
-                        path.push((*part).into());
-                        path
-                    })
-                }
-                TableColumn::Floats(_) | TableColumn::Strided(..) => vec![name.clone()],
-                _ => continue,
-            };
-            properties = properties.set_column_dictionary_enabled(ColumnPath::new(path), false);
-        }
-        let mut writer =
-            ArrowWriter::try_new(file, self.schema(), Some(properties.build())).map_err(Error::other)?;
-        for batch in self.batches() {
-            writer.write(&batch?).map_err(Error::other)?;
-        }
-        writer.close().map(drop).map_err(Error::other)
-    }
-
-    pub(crate) fn arrow(&self, file: &mut dyn Output) -> Result<()> {
-        let mut writer =
-            arrow_ipc::writer::FileWriter::try_new(file, &self.schema()).map_err(Error::other)?;
-        for batch in self.batches() {
-            writer.write(&batch?).map_err(Error::other)?;
-        }
-        writer.finish().map_err(Error::other)
     }
 }

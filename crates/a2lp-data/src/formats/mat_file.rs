@@ -1,11 +1,12 @@
 //! MATLAB's files of version 5 to 7: variables one after the other, each usually compressed on its own. Matrices stand column
 //! after column. (Version 7.3 is HDF5.)
 
-use crate::arrays::Arrays;
+use super::arrays::Arrays;
+use super::elements::{ElementType, Header};
 use crate::column::Column;
 use crate::error::{MAX_EXPANSION, Problem};
-use crate::npy::{ElementType, Header};
 use crate::rows::Rows;
+use crate::write::{Array, ArrayFile, Output};
 use flate2::bufread::ZlibDecoder;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -275,4 +276,75 @@ fn wrong(message: impl ToString) -> Problem {
 
 fn ended(error: std::io::Error) -> Problem {
     wrong(format!("a variable cannot be read: {error}"))
+}
+
+/// MATLAB's version 5, not compressed: matrices column after column, words as a cell array.
+pub(super) fn write(arrays: &ArrayFile, file: &mut dyn Output) -> std::io::Result<()> {
+    let mut text = b"MATLAB 5.0 MAT-file, written by a2lp".to_vec();
+    text.resize(124, b' ');
+    text.extend([0x00, 0x01, b'I', b'M']);
+    file.write_all(&text)?;
+    for (name, array) in &arrays.fields {
+        let bytes = match array {
+            Array::Numbers { descr, shape, bytes, .. } => {
+                let (class, kind) = match *descr {
+                    "<f4" => (7, 7),
+                    "<i8" => (14, 12),
+                    _ => (9, 2),
+                };
+                let (rows, columns) = match shape[..] {
+                    [rows, columns] => (rows, columns),
+                    _ => (shape.iter().product(), 1),
+                };
+                let size = bytes / (rows * columns).max(1);
+                let elements = array.elements()?;
+                let mut turned = Vec::with_capacity(elements.len());
+                for column in 0..columns {
+                    for row in 0..rows {
+                        turned.extend_from_slice(&elements[(row * columns + column) * size..][..size]);
+                    }
+                }
+                let mut body = mat_head(class, rows, columns, name);
+                body.extend(mat_element(kind, &turned)?);
+                body
+            }
+            Array::Words(words) => {
+                let mut body = mat_head(1, words.len(), 1, name);
+                for word in words {
+                    let units: Vec<u16> = word.encode_utf16().collect();
+                    let mut cell = mat_head(4, 1, units.len(), "");
+                    cell.extend(mat_element(
+                        4,
+                        &units.iter().flat_map(|u| u.to_le_bytes()).collect::<Vec<_>>(),
+                    )?);
+                    body.extend(mat_element(14, &cell)?);
+                }
+                body
+            }
+        };
+        file.write_all(&mat_element(14, &bytes)?)?;
+    }
+    Ok(())
+}
+
+/// An element of a MATLAB file, filled up to a multiple of eight bytes.
+fn mat_element(kind: u32, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let length = u32::try_from(bytes.len()).map_err(|_| {
+        std::io::Error::other("MATLAB's files hold at most 4 GiB an array; write .h5 instead")
+    })?;
+    let mut element = Vec::with_capacity(bytes.len() + 16);
+    element.extend(kind.to_le_bytes());
+    element.extend(length.to_le_bytes());
+    element.extend_from_slice(bytes);
+    element.resize(element.len().next_multiple_of(8), 0);
+    Ok(element)
+}
+
+/// Class, shape and name of a MATLAB array.
+fn mat_head(class: u32, rows: usize, columns: usize, name: &str) -> Vec<u8> {
+    let words = |words: [u32; 2]| words.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+    [(6, words([class, 0])), (5, words([rows as u32, columns as u32])), (1, name.as_bytes().to_vec())]
+        .iter()
+        .flat_map(|(kind, bytes)| mat_element(*kind, bytes).unwrap_or_default())
+        .collect()
 }

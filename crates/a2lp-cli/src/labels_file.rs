@@ -1,0 +1,265 @@
+//! The labels file: one row per target item, in the format that its ending names.
+//!
+//! [`LabelTable::columns`] is the one list of columns. Every format writes that list.
+
+use crate::output::{refuse_existing, write_compact_json};
+use a2lp::{Classes, PseudoLabels};
+use a2lp_data::{ArrayFile, DataError, Format, TableColumn, TableFile, write_atomically};
+use serde_json::json;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::Path;
+
+/// The formats of a labels file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum LabelFormat {
+    Csv,
+    JsonLines,
+    Npz,
+    /// Parquet or Arrow.
+    Table,
+    LabelStudio,
+}
+
+impl LabelFormat {
+    /// By the ending of the name; without one it is CSV.
+    fn of(path: &Path) -> anyhow::Result<Self> {
+        let Some(ending) = path.extension().and_then(OsStr::to_str) else { return Ok(LabelFormat::Csv) };
+        match (ending, Format::of_ending(path)) {
+            ("jsonl", _) => Ok(LabelFormat::JsonLines),
+            ("json", _) => Ok(LabelFormat::LabelStudio),
+            (_, Some(Format::Csv)) => Ok(LabelFormat::Csv),
+            (_, Some(Format::Npz)) => Ok(LabelFormat::Npz),
+            (_, Some(format)) if format.is_table() => {
+                Format::to_write(path)?;
+                Ok(LabelFormat::Table)
+            }
+            _ => anyhow::bail!("{}: labels are written as {}", path.display(), label_endings()),
+        }
+    }
+}
+
+/// The endings of labels files, for messages and help texts.
+pub(crate) fn label_endings() -> String {
+    let [csv, parquet, arrow, npz] =
+        [Format::Csv, Format::Parquet, Format::Arrow, Format::Npz].map(Format::endings);
+    format!("{csv}, {parquet}, {arrow}, {npz}, .jsonl (JSON lines) or .json (tasks for Label Studio)")
+}
+
+/// Refuses a labels file that could not be written, before there is anything to write.
+pub(crate) fn check_labels_path(path: &Path, force: bool) -> anyhow::Result<()> {
+    LabelFormat::of(path)?;
+    Ok(refuse_existing(path, force)?)
+}
+
+/// The labels of a target, to be written into a file.
+pub(crate) struct LabelTable<'a> {
+    pub(crate) classes: &'a Classes,
+    pub(crate) labels: &'a PseudoLabels,
+    /// Row of each item, where rows were left out.
+    pub(crate) rows: Option<&'a [usize]>,
+    pub(crate) ids: Option<&'a [String]>,
+    /// Views of a consensus that gave each item its label.
+    pub(crate) votes: Option<&'a [usize]>,
+    /// Write the probability of every class as well?
+    pub(crate) probabilities: bool,
+}
+
+/// A column of the file: a value for every item.
+struct LabelColumn<'a> {
+    name: &'static str,
+    values: Values<'a>,
+}
+
+enum Values<'a> {
+    Integers(Box<dyn Fn(usize) -> i64 + 'a>),
+    Floats(&'a [f32]),
+    Words(Box<dyn Fn(usize) -> Option<&'a str> + 'a>),
+}
+
+impl<'a> LabelTable<'a> {
+    /// Writes it, in the format that the ending of `path` names.
+    pub(crate) fn write(&self, path: &Path, force: bool) -> anyhow::Result<()> {
+        match LabelFormat::of(path)? {
+            LabelFormat::Csv => write_atomically(path, force, |file| self.csv(file))?,
+            LabelFormat::JsonLines => write_atomically(path, force, |file| self.json_lines(file))?,
+            LabelFormat::Npz => self.write_arrays(path, force)?,
+            LabelFormat::Table => self.write_table(path, force)?,
+            LabelFormat::LabelStudio => write_compact_json(path, force, &self.tasks())?,
+        }
+        Ok(())
+    }
+
+    /// Every column but the probabilities.
+    fn columns(&self) -> Vec<LabelColumn<'a>> {
+        let LabelTable { classes, labels, rows, ids, votes, .. } = *self;
+        let integers = |name, value: Box<dyn Fn(usize) -> i64 + 'a>| LabelColumn {
+            name,
+            values: Values::Integers(value),
+        };
+        let words = |name, value: Box<dyn Fn(usize) -> Option<&'a str> + 'a>| LabelColumn {
+            name,
+            values: Values::Words(value),
+        };
+        let floats = |name, values| LabelColumn { name, values: Values::Floats(values) };
+        let mut columns =
+            vec![integers("row", Box::new(move |item| rows.map_or(item, |rows| rows[item]) as i64))];
+        columns.extend(ids.map(|ids| words("id", Box::new(|item| Some(&ids[item])))));
+        columns.extend([
+            words("label", Box::new(|item| labels.labels()[item].map(|class| classes.name(class)))),
+            floats("confidence", labels.confidence()),
+            floats("margin", labels.margin()),
+            words("status", Box::new(|item| Some(labels.status()[item].as_str()))),
+        ]);
+        columns.extend(votes.map(|votes| integers("votes", Box::new(|item| votes[item] as i64))));
+        columns
+    }
+
+    fn csv(&self, file: &mut dyn Write) -> std::io::Result<()> {
+        let columns = self.columns();
+        let mut csv = csv::Writer::from_writer(file);
+        let mut header: Vec<String> = columns.iter().map(|column| column.name.to_string()).collect();
+        if self.probabilities {
+            header.extend(self.classes.names().iter().map(|name| format!("p_{name}")));
+        }
+        csv.write_record(&header)?;
+        let mut record = csv::StringRecord::new();
+        for item in 0..self.labels.len() {
+            record.clear();
+            for column in &columns {
+                match &column.values {
+                    Values::Integers(value) => record.push_field(&value(item).to_string()),
+                    Values::Floats(values) => record.push_field(&format!("{:.6}", values[item])),
+                    Values::Words(value) => record.push_field(value(item).unwrap_or("")),
+                }
+            }
+            if self.probabilities {
+                self.labels.probabilities(item).iter().for_each(|p| record.push_field(&format!("{p:.8}")));
+            }
+            csv.write_record(&record)?;
+        }
+        csv.flush()
+    }
+
+    fn json_lines(&self, file: &mut dyn Write) -> std::io::Result<()> {
+        let columns = self.columns();
+        for item in 0..self.labels.len() {
+            let mut line = serde_json::Map::new();
+            for column in &columns {
+                let value: serde_json::Value = match &column.values {
+                    Values::Integers(value) => value(item).into(),
+                    Values::Floats(values) => values[item].into(),
+                    Values::Words(value) => value(item).into(),
+                };
+                line.insert(column.name.into(), value);
+            }
+            if self.probabilities {
+                let named = self.classes.names().iter().zip(self.labels.probabilities(item));
+                let named: serde_json::Map<_, _> = named.map(|(name, &p)| (name.clone(), p.into())).collect();
+                line.insert("probabilities".into(), named.into());
+            }
+            serde_json::to_writer(&mut *file, &line)?;
+            file.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Label numbers are positions in `class_names`, -1 where there is none. `rows` is there only if rows were left out.
+    fn write_arrays(&self, path: &Path, force: bool) -> Result<(), DataError> {
+        let numbers: Vec<i64> =
+            self.labels.labels().iter().map(|label| label.map_or(-1, i64::from)).collect();
+        let mut columns = self.columns();
+        columns.retain(|column| column.name != "label" && (column.name != "row" || self.rows.is_some()));
+        let integers: Vec<Vec<i64>> = columns.iter().map(|column| self.integers(column)).collect();
+        let words: Vec<Vec<&str>> = columns.iter().map(|column| self.words(column)).collect();
+        let all = self.all_probabilities();
+        let mut arrays =
+            ArrayFile::new().integers("labels", &numbers).strings("class_names", self.classes.names());
+        for ((column, integers), words) in columns.iter().zip(&integers).zip(&words) {
+            let name = match column.name {
+                "row" => "rows",
+                "id" => "ids",
+                name => name,
+            };
+            arrays = match column.values {
+                Values::Integers(_) => arrays.integers(name, integers),
+                Values::Floats(values) => arrays.vector(name, values),
+                Values::Words(_) => arrays.strings(name, words),
+            };
+        }
+        if self.probabilities {
+            arrays = arrays.matrix("probabilities", self.labels.len(), self.classes.len(), &all);
+        }
+        arrays.write(path, force)
+    }
+
+    fn write_table(&self, path: &Path, force: bool) -> Result<(), DataError> {
+        let (columns, all) = (self.columns(), self.all_probabilities());
+        let integers: Vec<Vec<i64>> = columns.iter().map(|column| self.integers(column)).collect();
+        let mut table = TableFile::new();
+        for (column, integers) in columns.iter().zip(&integers) {
+            let values = match &column.values {
+                Values::Integers(_) => TableColumn::Integers(integers),
+                Values::Floats(values) => TableColumn::Floats(values),
+                Values::Words(value) => TableColumn::Words((0..self.labels.len()).map(value).collect()),
+            };
+            table = table.column(column.name, values);
+        }
+        if self.probabilities {
+            for (class, name) in self.classes.names().iter().enumerate() {
+                let column = TableColumn::Strided(self.classes.len(), all.get(class..).unwrap_or(&[]));
+                table = table.column(&format!("p_{name}"), column);
+            }
+        }
+        table.write(path, force)
+    }
+
+    /// The values of a column of integers.
+    fn integers(&self, column: &LabelColumn) -> Vec<i64> {
+        match &column.values {
+            Values::Integers(value) => (0..self.labels.len()).map(value).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The values of a column of words.
+    fn words(&self, column: &LabelColumn<'a>) -> Vec<&'a str> {
+        match &column.values {
+            Values::Words(value) => (0..self.labels.len()).map(|item| value(item).unwrap_or("")).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Item after item, where they are asked for.
+    fn all_probabilities(&self) -> Vec<f32> {
+        let items = if self.probabilities { self.labels.len() } else { 0 };
+        (0..items).flat_map(|item| self.labels.probabilities(item)).copied().collect()
+    }
+
+    /// Tasks for people to check, with our labels as predictions, the least certain first.
+    fn tasks(&self) -> Vec<serde_json::Value> {
+        let labels = self.labels;
+        let mut order: Vec<usize> = (0..labels.len()).collect();
+        order.sort_by(|&a, &b| labels.confidence()[a].total_cmp(&labels.confidence()[b]));
+        let task = |item: usize| {
+            let row = self.rows.map_or(item, |rows| rows[item]);
+            let id = self.ids.map_or_else(|| row.to_string(), |ids| ids[item].clone());
+            let label = labels.labels()[item].map(|class| self.classes.name(class));
+            let predictions: Vec<_> = label
+                .map(|name| {
+                    json!({
+                        "model_version": concat!("a2lp ", env!("CARGO_PKG_VERSION")),
+                        "score": labels.confidence()[item],
+                        "result": [{
+                            "from_name": "label", "to_name": "item", "type": "choices", "value": { "choices": [name] },
+                        }],
+                    })
+                })
+                .into_iter()
+                .collect();
+            let status = labels.status()[item].as_str();
+            json!({ "data": { "item": id, "row": row, "status": status }, "predictions": predictions })
+        };
+        order.into_iter().map(task).collect()
+    }
+}
