@@ -16,6 +16,7 @@ const MAX_KEPT: usize = 4000;
 const MAX_BYTES: usize = 16 << 10;
 
 pub(crate) fn check(effort: Effort) -> Tally {
+    a2lp_cli::silence_caught_panics();
     let executions: usize = std::env::var("A2LP_FUZZ_EXECUTIONS")
         .ok()
         .and_then(|text| text.parse().ok())

@@ -103,6 +103,7 @@ pub(crate) enum Writer {
     /// One array; further ones go into files beside it.
     OneArray(fn(&Array, &mut dyn Write) -> std::io::Result<()>),
     /// Columns.
+    #[cfg_attr(not(feature = "tables"), expect(dead_code))]
     Table(fn(&TableFile, &mut dyn Output) -> std::io::Result<()>),
 }
 

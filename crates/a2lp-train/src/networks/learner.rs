@@ -202,15 +202,26 @@ impl LearnerNetwork {
         Ok(LearnerNetwork { body, bottleneck, classifier, discriminator })
     }
 
-    /// An adapter of another width, for tests.
+    /// An adapter of another width, perhaps with a discriminator without dropout, for tests.
     #[cfg(test)]
-    pub(crate) fn small_adapter(columns: usize, width: usize, classes: usize, device: &Device) -> Self {
+    pub(crate) fn small_adapter(
+        columns: usize,
+        width: usize,
+        classes: usize,
+        judge: Option<usize>,
+        device: &Device,
+    ) -> Self {
         let mut draws = Draws::new(0, Purpose::Weights, 0);
+        let discriminator = judge.map(|hidden| {
+            let mut judge = Discriminator::new(width, hidden, &mut draws, device);
+            judge.dropout = 0.0;
+            judge
+        });
         LearnerNetwork {
             body: BodyNetwork::Adapter(Adapter::new(columns, width, &mut draws, device)),
             bottleneck: None,
             classifier: draws.linear(width, classes, device),
-            discriminator: None,
+            discriminator,
         }
     }
 
