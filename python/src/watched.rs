@@ -60,7 +60,7 @@ pub(crate) fn watched<R: Send>(
                 *waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
             });
             if raised.is_none() {
-                let told = py.check_signals().and_then(|()| tell(py, callback.as_ref(), &relay));
+                let told = py.check_signals().and_then(|()| report_progress(py, callback.as_ref(), &relay));
                 if let Err(error) = told {
                     relay.cancelled.store(true, Ordering::Relaxed);
                     raised = Some(error);
@@ -75,7 +75,7 @@ pub(crate) fn watched<R: Send>(
     })
 }
 
-fn tell(py: Python<'_>, callback: Option<&Py<PyAny>>, relay: &Relay) -> PyResult<()> {
+fn report_progress(py: Python<'_>, callback: Option<&Py<PyAny>>, relay: &Relay) -> PyResult<()> {
     let Some(callback) = callback else { return Ok(()) };
     let progress = relay.progress.lock().ok().and_then(|mut progress| progress.take());
     let Some((stage, done, total)) = progress else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! `a2lp report`: finished runs as a page to look at, and its charts as files.
 
 use crate::Outcome;
-use crate::args::{Looks, MapArg, MoreLooks, ReportArgs};
+use crate::args::{DrawingOptions, MapArg, ReportArgs, ReportOptions};
 #[cfg(not(feature = "networks"))]
 use crate::features::NETWORKS;
 use crate::features::{FIGURES, Lacking};
@@ -26,7 +26,7 @@ const THUMBNAILS: usize = 200;
 const THUMBNAIL_SIDE: usize = 64;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
-    let drawn = Drawn { page: Some(args.out.clone()), looks: args.looks.clone(), force: args.force };
+    let drawn = Drawings { page: Some(args.out.clone()), drawing: args.drawing.clone(), force: args.force };
     drawn.check()?;
     let mut chapters = args.runs.iter().map(|run| read_chapter(run)).collect::<anyhow::Result<Vec<_>>>()?;
     let told = drawn.draw(&mut chapters, args.threads)?;
@@ -35,20 +35,20 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The pictures asked for, and where they go.
-pub(crate) struct Drawn {
+pub(crate) struct Drawings {
     page: Option<PathBuf>,
-    looks: MoreLooks,
+    drawing: DrawingOptions,
     force: bool,
 }
 
-impl Drawn {
+impl Drawings {
     /// What `--report` and its companions ask for; the page goes to `usual` unless a file is named.
-    pub(crate) fn new(looks: &Looks, usual: &Path, force: bool) -> anyhow::Result<Self> {
-        let page = looks.report.as_ref().map(|file| file.clone().unwrap_or_else(|| usual.to_path_buf()));
-        if page.is_none() && looks.more.figures.is_none() && looks.more.map.is_some() {
+    pub(crate) fn new(drawing: &ReportOptions, usual: &Path, force: bool) -> anyhow::Result<Self> {
+        let page = drawing.report.as_ref().map(|file| file.clone().unwrap_or_else(|| usual.to_path_buf()));
+        if page.is_none() && drawing.more.figures.is_none() && drawing.more.map.is_some() {
             bail!("--map is for the page and the figures; add --report or --figures DIR");
         }
-        Ok(Drawn { page, looks: looks.more.clone(), force })
+        Ok(Drawings { page, drawing: drawing.more.clone(), force })
     }
 
     /// Refuses before any work when a file is in the way.
@@ -57,7 +57,7 @@ impl Drawn {
             refuse_existing(page, self.force)?;
             check_folder(page)?;
         }
-        let figures = self.looks.figures.as_deref();
+        let figures = self.drawing.figures.as_deref();
         if let Some(folder) = figures.filter(|folder| !self.force && folder.exists())
             && !std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
         {
@@ -68,10 +68,10 @@ impl Drawn {
 
     /// Draws all that was asked for and tells where it is.
     pub(crate) fn draw(&self, chapters: &mut [Chapter], threads: usize) -> anyhow::Result<String> {
-        if self.page.is_none() && self.looks.figures.is_none() {
+        if self.page.is_none() && self.drawing.figures.is_none() {
             return Ok(String::new());
         }
-        if self.looks.map == Some(MapArg::Tsne) {
+        if self.drawing.map == Some(MapArg::Tsne) {
             for chapter in chapters.iter_mut() {
                 if let Chapter::Run(run) = chapter {
                     by_tsne(run, threads)?;
@@ -84,7 +84,7 @@ impl Drawn {
             write_atomically(file, self.force, |out| out.write_all(html.as_bytes()))?;
             told += &format!("page in {} (open it in a browser)\n", file.display());
         }
-        if let Some(folder) = &self.looks.figures {
+        if let Some(folder) = &self.drawing.figures {
             let count = draw_figures(chapters, folder, self.force)?;
             let kinds = if FIGURES.is_built { "each as SVG and PNG" } else { "as SVG" };
             told += &format!("{count} figures in {}, {kinds}\n", folder.display());

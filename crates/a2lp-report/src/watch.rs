@@ -53,12 +53,12 @@ pub struct Watcher<'a> {
 /// What was seen of every labelling that the run tried.
 #[derive(Default)]
 struct Attempts {
-    of: BTreeMap<Attempt, Seen>,
+    of: BTreeMap<Attempt, WatchedRounds>,
     kept: Attempt,
 }
 
 #[derive(Default)]
-struct Seen {
+struct WatchedRounds {
     /// Confidence of every target item after some rounds.
     confidence: BTreeMap<usize, Vec<u8>>,
     graph: Option<GraphShape>,
@@ -85,7 +85,7 @@ impl<'a> Watcher<'a> {
     ) -> Trace {
         let pseudo = &labelling.pseudo_labels;
         let attempts = self.attempts();
-        let none = Seen::default();
+        let none = WatchedRounds::default();
         let seen = attempts.of.get(&attempts.kept).unwrap_or(&none);
         let names = truth.map_or(labelling.classes.names(), TargetTruth::names);
         let correct =
@@ -153,7 +153,7 @@ impl Observer for Watcher<'_> {
         }
     }
 
-    fn keep(&self, attempt: Attempt) {
+    fn chosen(&self, attempt: Attempt) {
         self.attempts().kept = attempt;
     }
 }
@@ -177,7 +177,7 @@ fn make_map(
     Layout { plane, places }: &Layout,
     source_labels: &[ClassId],
     labelling: &Labelling,
-    seen: &Seen,
+    seen: &WatchedRounds,
     truth: Option<&TargetTruth>,
     ids: Option<&[String]>,
 ) -> Map {

@@ -146,11 +146,11 @@ pub struct RoundScore {
 /// Scores every round against the truth.
 pub struct Evaluator {
     truth: TargetTruth,
-    seen: Mutex<Seen>,
+    seen: Mutex<ScoredRounds>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ScoredRounds {
     rounds: BTreeMap<Attempt, Vec<RoundScore>>,
     kept: Attempt,
 }
@@ -172,7 +172,7 @@ impl Evaluator {
         seen.rounds.get(&seen.kept).cloned().unwrap_or_default()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, ScoredRounds> {
         self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -198,7 +198,7 @@ impl Observer for Evaluator {
         });
     }
 
-    fn keep(&self, attempt: Attempt) {
+    fn chosen(&self, attempt: Attempt) {
         self.seen().kept = attempt;
     }
 }

@@ -42,7 +42,7 @@ pub trait Observer: Sync {
     fn round(&self, _round: &FinishedRound<'_>) {}
 
     /// Called at the end: the labels are those of this attempt.
-    fn keep(&self, _attempt: Attempt) {}
+    fn chosen(&self, _attempt: Attempt) {}
 }
 
 /// An observer that does nothing.
@@ -57,8 +57,8 @@ impl<O: Observer + ?Sized> Observer for &O {
         (**self).round(round);
     }
 
-    fn keep(&self, attempt: Attempt) {
-        (**self).keep(attempt);
+    fn chosen(&self, attempt: Attempt) {
+        (**self).chosen(attempt);
     }
 }
 
@@ -74,9 +74,9 @@ impl<O: Observer> Observer for Option<O> {
         }
     }
 
-    fn keep(&self, attempt: Attempt) {
+    fn chosen(&self, attempt: Attempt) {
         if let Some(observer) = self {
-            observer.keep(attempt);
+            observer.chosen(attempt);
         }
     }
 }
@@ -93,9 +93,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.round(round);
     }
 
-    fn keep(&self, attempt: Attempt) {
-        self.0.keep(attempt);
-        self.1.keep(attempt);
+    fn chosen(&self, attempt: Attempt) {
+        self.0.chosen(attempt);
+        self.1.chosen(attempt);
     }
 }
 
@@ -119,7 +119,12 @@ pub struct FinishedRound<'a> {
 }
 
 /// Asks the observer whether to go on.
-pub(crate) fn tell(observer: &dyn Observer, stage: Stage, done: u64, total: u64) -> Result<(), crate::Error> {
+pub(crate) fn report_progress(
+    observer: &dyn Observer,
+    stage: Stage,
+    done: u64,
+    total: u64,
+) -> Result<(), crate::Error> {
     match observer.progress(stage, done, total) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(crate::Error::Cancelled),
@@ -148,9 +153,9 @@ mod tests {
     fn either_of_two_can_end_a_run() {
         let (a, b) = (Third::default(), Third::default());
         let both = (&a, (None::<()>, Some(&b)));
-        assert!(tell(&both, Stage::Rounds, 0, 1).is_ok());
-        assert!(tell(&b, Stage::Rounds, 0, 1).is_ok());
-        assert!(tell(&both, Stage::Rounds, 0, 1).is_err());
+        assert!(report_progress(&both, Stage::Rounds, 0, 1).is_ok());
+        assert!(report_progress(&b, Stage::Rounds, 0, 1).is_ok());
+        assert!(report_progress(&both, Stage::Rounds, 0, 1).is_err());
         assert_eq!((a.0.into_inner(), b.0.into_inner()), (2, 3));
     }
 }

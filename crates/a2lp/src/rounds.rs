@@ -9,7 +9,7 @@ use crate::labelling::{Labelling, Opinion, Round};
 use crate::labels::{ClassId, Classes};
 use crate::model::Model;
 use crate::neighbours::{GraphReport, NeighbourLists};
-use crate::observer::{Attempt, FinishedRound, Observer, Stage, tell};
+use crate::observer::{Attempt, FinishedRound, Observer, Stage, report_progress};
 use crate::parameters::{Method, Unreached};
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
@@ -39,7 +39,7 @@ pub(crate) fn run_rounds(
     let mut labels = loop {
         let number = trace.rounds.len() + 1;
         let within = WithinRound { observer: setup.observer, done: number - 1, rounds: parameters.rounds };
-        within.tell()?;
+        within.report_progress()?;
         let mut ballots = Vec::with_capacity(voters.len());
         for voter in &mut voters {
             let first = ballots.is_empty();
@@ -78,7 +78,7 @@ pub(crate) fn run_rounds(
         }
         graph_secs = started.elapsed().as_secs_f64();
     };
-    tell(setup.observer, Stage::Rounds, parameters.rounds as u64, parameters.rounds as u64)?;
+    report_progress(setup.observer, Stage::Rounds, parameters.rounds as u64, parameters.rounds as u64)?;
 
     labels.mark_low_confidence(parameters.min_confidence);
     if parameters.unreached == Unreached::Nearest {
@@ -156,7 +156,7 @@ impl Voter {
 
         let started = Instant::now();
         let matrix = LabelMatrix::new(&nodes.labels, source.classes.len(), parameters.label_weight);
-        let go_on = || within.tell();
+        let go_on = || within.report_progress();
         let solve = propagate(&affinity, &matrix, &reached, parameters, &go_on, &mut self.soft)?;
         let solve_secs = started.elapsed().as_secs_f64();
 
@@ -295,7 +295,7 @@ impl FinishedRounds {
             }
         };
         let rounds = parameters.rounds as u64;
-        let go_on = || tell(*observer, Stage::Rounds, rounds, rounds);
+        let go_on = || report_progress(*observer, Stage::Rounds, rounds, rounds);
         let Labelling { classes, pseudo_labels, .. } = &self.labelling;
         self.labelling.quality =
             Some(Quality::measure(&lists, &self.source_ids, classes.len(), pseudo_labels, &go_on)?);
@@ -323,8 +323,8 @@ struct WithinRound<'a> {
 }
 
 impl WithinRound<'_> {
-    fn tell(&self) -> Result<(), Error> {
-        tell(self.observer, Stage::Rounds, self.done as u64, self.rounds as u64)
+    fn report_progress(&self) -> Result<(), Error> {
+        report_progress(self.observer, Stage::Rounds, self.done as u64, self.rounds as u64)
     }
 }
 

@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
             let (mut asked, model) = finish(asked, keeps_model, &setup)?;
             // Without a quality score there is nothing to compare.
             let (Some((domains, graph)), Some(quality)) = (spare, asked.quality) else {
-                observer.keep(Attempt::Asked);
+                observer.chosen(Attempt::Asked);
                 return Ok((asked, model));
             };
             let plain = parameters.with_method(Method::Lp)?;
@@ -118,11 +118,11 @@ impl<'a> Run<'a> {
             let guard = Guard::judge(parameters.method, quality.score, lp_score);
             let fell_back = guard.fell_back;
             if fell_back {
-                observer.keep(Attempt::PlainPropagation);
+                observer.chosen(Attempt::PlainPropagation);
                 lp.guard = Some(guard);
                 Ok((lp, lp_model))
             } else {
-                observer.keep(Attempt::Asked);
+                observer.chosen(Attempt::Asked);
                 asked.guard = Some(guard);
                 Ok((asked, model))
             }

@@ -88,7 +88,7 @@ pub(crate) struct LabelArgs {
     pub(crate) max_memory: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) looks: Looks,
+    pub(crate) drawing: ReportOptions,
 
     /// True labels of the target: prints accuracies and more. They cannot influence the result
     #[arg(long, value_name = "FILE", help_heading = EVALUATION, value_hint = ValueHint::FilePath)]

@@ -106,18 +106,18 @@ impl ColumnArgs {
 
 /// What to draw of a run.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Looks {
+pub(crate) struct ReportOptions {
     /// Write a page to look at: a map of the items, rounds, confidence, classes, the graph, and the items to check by
     /// hand. One HTML file, needs no network [default file: beside the output]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, help_heading = PICTURES, value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<Option<PathBuf>>,
     #[command(flatten)]
-    pub(crate) more: MoreLooks,
+    pub(crate) more: DrawingOptions,
 }
 
 /// How to draw, and where else to.
 #[derive(Args, Clone, Default)]
-pub(crate) struct MoreLooks {
+pub(crate) struct DrawingOptions {
     /// How the map is laid out: pca, the directions along which items differ most, at once; or tsne, neighbours next to
     /// neighbours, up to a minute [default: pca]
     #[arg(long, help_heading = PICTURES, hide_short_help = true)]
@@ -151,7 +151,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     #[command(flatten)]
-    pub(crate) looks: MoreLooks,
+    pub(crate) drawing: DrawingOptions,
     /// Worker threads; 0 = one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
@@ -279,7 +279,7 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) looks: Looks,
+    pub(crate) drawing: ReportOptions,
 }
 
 fn positive(text: &str) -> Result<usize, String> {

@@ -3,11 +3,11 @@
 mod picture;
 
 use crate::Outcome;
-use crate::args::{Cli, Command, DemoArgs, Looks};
+use crate::args::{Cli, Command, DemoArgs, ReportOptions};
 use crate::label;
 use crate::labels_file::LabelTable;
 use crate::progress::ProgressBars;
-use crate::report::Drawn;
+use crate::report::Drawings;
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, TargetTruth};
 use a2lp::{Domains, Labelling, Labels, Method, Parameters, Run, baselines};
@@ -38,8 +38,8 @@ impl Result {
 }
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
-    if args.looks.report.as_ref().is_some_and(Option::is_some) || args.looks.more.figures.is_some() {
-        Drawn::new(&args.looks, Path::new(""), args.force)?.check()?;
+    if args.drawing.report.as_ref().is_some_and(Option::is_some) || args.drawing.more.figures.is_some() {
+        Drawings::new(&args.drawing, Path::new(""), args.force)?.check()?;
     }
     let mut out = std::io::stdout().lock();
     let per_class = args.per_class as usize;
@@ -121,8 +121,8 @@ fn label_saved(args: &DemoArgs) -> anyhow::Result<String> {
     let Command::Label(mut again) = Cli::parse_from(words).command else { return Ok(String::new()) };
     again.force = true;
     again.parameters.give("threads", args.threads);
-    let page = args.looks.report.as_ref().map(|page| page.clone().or(Some(args.out.join("report.html"))));
-    again.looks = Looks { report: page, more: args.looks.more.clone() };
+    let page = args.drawing.report.as_ref().map(|page| page.clone().or(Some(args.out.join("report.html"))));
+    again.drawing = ReportOptions { report: page, more: args.drawing.more.clone() };
     Ok(label::label_files(&again, command)?.drawn)
 }
 

@@ -18,9 +18,9 @@ mod sample;
 mod timing;
 
 use crate::Outcome;
-use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Looks, Preset};
+use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Preset, ReportOptions};
 use crate::interrupt::CtrlC;
-use crate::report::{Drawn, with_pictures};
+use crate::report::{Drawings, with_pictures};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
 use a2lp::{Domains, Labelling, NeighbourGraph, Parameters, Run, SourceNodes};
 use a2lp_report::{Chapter, Chart, Experiment};
@@ -78,8 +78,8 @@ impl<'a> Study<'a> {
         let study = Study { args, name, manifest: Manifest::read(&args.dir)? };
         study.parameters().check()?;
         if args.report.as_ref().is_some_and(Option::is_some) {
-            let looks = Looks { report: args.report.clone(), ..Looks::default() };
-            Drawn::new(&looks, std::path::Path::new(""), args.force)?.check()?;
+            let drawing = ReportOptions { report: args.report.clone(), ..ReportOptions::default() };
+            Drawings::new(&drawing, std::path::Path::new(""), args.force)?.check()?;
         }
         Ok(study)
     }
@@ -159,13 +159,13 @@ impl<'a> Study<'a> {
         };
         let mut written = notebook.finish(&shown)?;
         let said = format!("{}\n\n{}\n", shown.title, shown.text);
-        let looks = Looks { report: self.args.report.clone(), ..Looks::default() };
-        if looks.report.is_some() {
+        let drawing = ReportOptions { report: self.args.report.clone(), ..ReportOptions::default() };
+        if drawing.report.is_some() {
             let shown = with_pictures(shown, notebook.folder())?;
             let usual = notebook.folder().join("report.html");
             // The page in the experiment's own folder belongs to it, like its results.
-            let own = looks.report == Some(None);
-            let drawn = Drawn::new(&looks, &usual, own || self.args.force)?;
+            let own = drawing.report == Some(None);
+            let drawn = Drawings::new(&drawing, &usual, own || self.args.force)?;
             written += &drawn.draw(&mut [Chapter::Experiment(shown)], self.args.threads)?;
         }
         write!(std::io::stdout().lock(), "{said}{written}")?;

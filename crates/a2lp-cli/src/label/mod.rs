@@ -9,7 +9,7 @@ use crate::labels_file::{LabelTable, check_labels_path};
 use crate::memory;
 use crate::output::{check_folder, record_path, refuse_existing, trace_path, write_compact_json, write_json};
 use crate::progress::ProgressBars;
-use crate::report::{self, Drawn};
+use crate::report::{self, Drawings};
 use a2lp::evaluation::Evaluator;
 use a2lp::{CheckedParameters, Domains, GraphMethod, Labelling, Method, NeighbourGraph, Parameters, Plan};
 use a2lp_data::read_graph;
@@ -48,7 +48,7 @@ pub(crate) fn label_files(args: &LabelArgs, command: Vec<String>) -> anyhow::Res
     let max_unreached = max_unreached(args)?;
     // Bad parameters are refused before any file is opened.
     resolve(args).check()?;
-    let drawn = Drawn::new(&args.looks, &args.out.with_extension("html"), args.force)?;
+    let drawn = Drawings::new(&args.drawing, &args.out.with_extension("html"), args.force)?;
     if !args.dry_run {
         check_outputs(args)?;
         drawn.check()?;

@@ -1,7 +1,7 @@
 //! `a2lp train --demo`: learners on the built-in domains, from pixels.
 
 use super::data::Items;
-use super::{Finished, Task, describe, draw, keep, prepare, show};
+use super::{FinishedRun, Task, describe, draw, prepare, write_charts, write_outputs};
 use crate::Outcome;
 use crate::args::TrainArgs;
 use crate::table::{percent, render};
@@ -54,8 +54,8 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         let settings = task.settings(kind, args.preset, |settings| settings.labeller(labeller))?;
         let began = Instant::now();
         let finished = task.train(&settings)?;
-        keep(&task, &settings, &finished, began.elapsed().as_secs_f64())?;
-        let Finished { rounds, .. } = &finished;
+        write_outputs(&task, &settings, &finished, began.elapsed().as_secs_f64())?;
+        let FinishedRun { rounds, .. } = &finished;
         let last = rounds.last();
         let known = |value: Option<f64>| value.map_or("–".to_string(), percent);
         let secs: f64 = rounds.iter().map(|line| line.label_secs + line.step_secs).sum();
@@ -68,7 +68,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         ]);
         eprintln!("{name}: {} %", known(last.and_then(|line| line.accuracy)));
         let text = describe(&task, &settings, &finished);
-        chapters.push(Chapter::Experiment(show(&task, &settings, &finished, text)?));
+        chapters.push(Chapter::Experiment(write_charts(&task, &settings, &finished, text)?));
     }
     let mut text =
         render(&["learner", "pseudo-labels", "accuracy %", "of the pseudo-labels %", "seconds"], &rows);

@@ -1,17 +1,17 @@
 //! `a2lp train` and `a2lp predict`: a network that works in the target domain.
 
+mod charts;
 pub(crate) mod data;
 mod demo;
-mod look;
 mod predict;
 
 pub(crate) use predict::predict;
 
 use crate::Outcome;
-use crate::args::{Looks, MoreLooks, OptionTable, Preset, TrainArgs, TrainHow};
+use crate::args::{DrawingOptions, OptionTable, Preset, ReportOptions, TrainArgs, TrainHow};
 use crate::labels_file::LabelTable;
 use crate::output::write_json;
-use crate::report::Drawn;
+use crate::report::Drawings;
 use crate::table::{percent, render};
 use a2lp::evaluation::TargetTruth;
 use a2lp::{Classes, PseudoLabels};
@@ -22,9 +22,9 @@ use a2lp_train::{
     Training,
 };
 use anyhow::{Context, bail};
+pub(crate) use charts::RoundLine;
+use charts::TrainingMonitor;
 use data::{Items, Pair, Reading};
-use look::Onlooker;
-pub(crate) use look::RoundLine;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::Write;
@@ -72,7 +72,7 @@ pub(crate) struct Task<'a, T: OptionTable<Of = TrainSettings>> {
 }
 
 /// What a run came to.
-pub(crate) struct Finished {
+pub(crate) struct FinishedRun {
     pub(crate) trained: Trained,
     pub(crate) rounds: Vec<RoundLine>,
 }
@@ -93,7 +93,7 @@ impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
     }
 
     /// Trains in the folder, or goes on in it.
-    pub(crate) fn train(&self, settings: &CheckedTrainSettings) -> anyhow::Result<Finished> {
+    pub(crate) fn train(&self, settings: &CheckedTrainSettings) -> anyhow::Result<FinishedRun> {
         let checkpoint = self.folder.join(CHECKPOINT);
         let training = Training {
             settings,
@@ -105,9 +105,13 @@ impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
             checkpoint: &checkpoint,
             device: self.how.device.unwrap_or_default(),
         };
-        let onlooker =
-            Onlooker::new(self.truth, self.classes.len(), settings.rounds(), self.folder.join(METRICS))?;
-        let trained = match training.run(&onlooker) {
+        let monitor = TrainingMonitor::new(
+            self.truth,
+            self.classes.len(),
+            settings.rounds(),
+            self.folder.join(METRICS),
+        )?;
+        let trained = match training.run(&monitor) {
             Err(TrainError::Cancelled) => bail!(
                 "interrupted; finished rounds are kept in {}, the same command goes on from there",
                 self.folder.display()
@@ -118,7 +122,7 @@ impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
             ),
             other => other?,
         };
-        Ok(Finished { trained, rounds: onlooker.lines() })
+        Ok(FinishedRun { trained, rounds: monitor.lines() })
     }
 }
 
@@ -168,9 +172,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
 
     let started = Instant::now();
     let finished = task.train(&settings)?;
-    let summary = keep(&task, &settings, &finished, started.elapsed().as_secs_f64())?;
+    let summary = write_outputs(&task, &settings, &finished, started.elapsed().as_secs_f64())?;
     let told = describe(&task, &settings, &finished);
-    let shown = show(&task, &settings, &finished, told.clone())?;
+    let shown = write_charts(&task, &settings, &finished, told.clone())?;
     let mut text = if args.json { serde_json::to_string_pretty(&summary)? + "\n" } else { told };
     if args.report.is_some() {
         let told = draw(args, folder, &mut [Chapter::Experiment(shown)])?;
@@ -193,25 +197,25 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The run as something to be looked at, kept in the folder so that `a2lp report` finds it.
-fn show(
+fn write_charts(
     task: &Task<impl OptionTable<Of = TrainSettings>>,
     settings: &CheckedTrainSettings,
-    finished: &Finished,
+    finished: &FinishedRun,
     text: String,
 ) -> anyhow::Result<Experiment> {
     let name = task.folder.file_name().unwrap_or(task.folder.as_os_str()).to_string_lossy();
     let title = format!("{name}: {}", method(settings));
-    let shown = look::shown(title, text, settings, &finished.rounds)?;
+    let shown = charts::experiment(title, text, settings, &finished.rounds)?;
     write_json(&task.folder.join(RESULTS), true, &json!({ "shown": shown }))?;
     Ok(shown)
 }
 
 /// Draws the page that `--report` asks for.
 fn draw(args: &TrainArgs, folder: &Path, chapters: &mut [Chapter]) -> anyhow::Result<String> {
-    let looks = Looks { report: args.report.clone(), more: MoreLooks::default() };
+    let drawing = ReportOptions { report: args.report.clone(), more: DrawingOptions::default() };
     // The page in the run's own folder belongs to it.
     let own = args.report == Some(None);
-    Drawn::new(&looks, &folder.join("report.html"), own || args.force)?.draw(chapters, args.threads)
+    Drawings::new(&drawing, &folder.join("report.html"), own || args.force)?.draw(chapters, args.threads)
 }
 
 /// What was learned from what, in words.
@@ -244,13 +248,13 @@ pub(crate) fn prepare(folder: &Path, force: bool) -> anyhow::Result<()> {
 }
 
 /// Writes what a finished run leaves behind, and gives its summary.
-fn keep(
+fn write_outputs(
     task: &Task<impl OptionTable<Of = TrainSettings>>,
     settings: &CheckedTrainSettings,
-    finished: &Finished,
+    finished: &FinishedRun,
     secs: f64,
 ) -> anyhow::Result<serde_json::Value> {
-    let Finished { trained, rounds } = finished;
+    let FinishedRun { trained, rounds } = finished;
     let folder = task.folder;
     trained.model.write(&folder.join(WEIGHTS))?;
     let (transform, upright) = match &task.source.inputs {
@@ -321,9 +325,9 @@ fn write_pseudo_labels(
 fn describe(
     task: &Task<impl OptionTable<Of = TrainSettings>>,
     settings: &CheckedTrainSettings,
-    finished: &Finished,
+    finished: &FinishedRun,
 ) -> String {
-    let Finished { trained, rounds } = finished;
+    let FinishedRun { trained, rounds } = finished;
     let mut text = format!(
         "{} on {}: {} source and {} target items, {} classes\n\n",
         method(settings),

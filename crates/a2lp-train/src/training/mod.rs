@@ -109,7 +109,7 @@ pub struct TrainedRound<'a> {
     pub seconds: [f64; 2],
 }
 
-/// Looks on at a run.
+/// ReportOptions on at a run.
 pub trait TrainObserver: Sync {
     /// Told before every step: round (from 1; 0 is the warm-up), step of the round, steps there are in it.
     fn progress(&self, round: usize, step: usize, steps: usize) -> ControlFlow<()>;

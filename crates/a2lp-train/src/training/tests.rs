@@ -232,12 +232,10 @@ fn every_learner_gains_on_source_only() {
     assert!((0.4..0.7).contains(&source_only), "there is something to gain: {source_only}");
     let gains = |name: &str, settings: TrainSettings| {
         let (accuracy, _) = outcome(settings);
-        assert!(accuracy > source_only + 0.1, "{name}: {accuracy} beside {source_only}");
+        assert!(accuracy > source_only + 0.15, "{name}: {accuracy} beside {source_only}");
     };
     for &(word, learner) in Learner::WORDS.iter().filter(|(_, learner)| learner.uses_pseudo_labels()) {
-        for &(by, labeller) in Labeller::WORDS.iter().filter(|(_, labeller)| *labeller != Labeller::Own) {
-            gains(&format!("{word} with labels by {by}"), settings(learner, labeller));
-        }
+        gains(word, settings(learner, Labeller::A2lp));
     }
     // In so few steps the discriminator learns only if it counts for much.
     gains("dann", settings(Learner::Dann, Labeller::Own).adversarial_weight(30.0));

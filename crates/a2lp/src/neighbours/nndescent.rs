@@ -10,7 +10,7 @@ use super::{NeighbourLists, Ranked};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedRows, ScoreTile};
-use crate::observer::{Observer, Stage, tell};
+use crate::observer::{Observer, Stage, report_progress};
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,12 @@ pub(super) fn find(
     let most_rounds = (rows as f64).log2().round().max(5.0) as u64;
     // Most searches need few of the rounds they may take.
     let progress = |round: u64, nodes: usize| {
-        tell(observer, Stage::Neighbours, round * rows as u64 + nodes as u64, most_rounds * rows as u64)
+        report_progress(
+            observer,
+            Stage::Neighbours,
+            round * rows as u64 + nodes as u64,
+            most_rounds * rows as u64,
+        )
     };
     progress(0, 0)?;
     let descent = descent.start();

@@ -7,7 +7,7 @@ use super::{BestOf, NeighbourLists};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, PackedRows, QuantisedRows, ScoreTile};
-use crate::observer::{Observer, Stage, tell};
+use crate::observer::{Observer, Stage, report_progress};
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(super) fn find(
 ) -> Result<NeighbourLists, Error> {
     let rows = features.rows();
     let proposals = candidates(k, features.columns());
-    let begin = || tell(observer, Stage::Neighbours, 0, rows as u64);
+    let begin = || report_progress(observer, Stage::Neighbours, 0, rows as u64);
     begin()?;
     let centres = Centres::find(features, similarity, usual_groups(rows), seed);
     begin()?;
@@ -93,7 +93,7 @@ pub(super) fn find(
                 let mut lists = NeighbourLists::with_capacity(own.len(), k);
                 chosen.iter().for_each(|chosen| lists.push(&chosen.best, k));
                 let so_far = done.fetch_add(own.len() as u64, Ordering::Relaxed);
-                tell(observer, Stage::Neighbours, so_far, rows as u64)?;
+                report_progress(observer, Stage::Neighbours, so_far, rows as u64)?;
                 Ok(lists)
             },
         )

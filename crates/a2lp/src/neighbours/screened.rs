@@ -9,7 +9,7 @@ use super::{BestOf, NeighbourLists, Ranked, Wanted, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows, ScoreTile};
-use crate::observer::{Observer, Stage, tell};
+use crate::observer::{Observer, Stage, report_progress};
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -72,13 +72,13 @@ pub(super) fn find(
     let mut certain_lists = 0;
     for (proposed, (pool, k)) in proposed.into_iter().zip(wanted.pools(features.rows())) {
         let (mut lists, certain, doubtful) = choose_all(features, proposed, k, similarity, &bounds);
-        // Six bits do not tell the neighbours of these rows from the rest: nearly equal rows, most likely.
+        // Six bits do not report_progress the neighbours of these rows from the rest: nearly equal rows, most likely.
         if doubtful.len() as f64 > MOSTLY_DOUBTFUL * lists.len() as f64 {
             return Ok((exact::find(features, wanted, similarity, None, observer)?, 1.0));
         }
         for batch in doubtful.chunks(SECOND_LOOKS) {
             let total = features.rows() as u64;
-            tell(observer, Stage::Neighbours, total - 1, total)?;
+            report_progress(observer, Stage::Neighbours, total - 1, total)?;
             for (&row, list) in batch.iter().zip(exact::find_for(features, batch, &pool, k, similarity)) {
                 lists[row] = list;
             }

@@ -5,7 +5,7 @@
 use super::{BestOf, Wanted};
 use crate::error::Error;
 use crate::kernels::{Hit, ScoreTile};
-use crate::observer::{Observer, Stage, tell};
+use crate::observer::{Observer, Stage, report_progress};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -97,7 +97,7 @@ pub(super) fn best_of_all(
                 let rows = &mut lock(candidates)[column_pool];
                 offer_both(tile, group, &columns, scorer, rows, &mut column_best[*row_pool], hits);
                 let pairs = (group.len() * columns.len()) as u64;
-                tell(
+                report_progress(
                     observer,
                     Stage::Neighbours,
                     done.fetch_add(pairs, Ordering::Relaxed).min(total),

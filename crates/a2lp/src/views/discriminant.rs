@@ -11,7 +11,7 @@ use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::labels::ClassId;
 use crate::linear_algebra::{Factor, inverse_cholesky_factor, leading_eigenvectors};
 use crate::neighbours::{Wanted, find_again};
-use crate::observer::{Stage, tell};
+use crate::observer::{Stage, report_progress};
 use crate::parameters::AnchorMode;
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
@@ -34,7 +34,7 @@ impl Discriminant {
         k: usize,
         run: &Setup<'_>,
     ) -> Result<Self, Error> {
-        let go_on = || tell(run.observer, Stage::Neighbours, 0, 1);
+        let go_on = || report_progress(run.observer, Stage::Neighbours, 0, 1);
         let projection = Projection::new(centred, &go_on)?;
         let base = projection.project(labels, classes);
         let (lists, report) = run.search(&base, Wanted::Nearest(k), Similarity::Dot3)?;
@@ -112,7 +112,7 @@ impl Projection {
     /// Of centred rows of unit length. `check` is asked now and then whether to go on.
     fn new(centred: &FeatureMatrix, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
         let kept = DIRECTIONS.min(centred.columns()).min(centred.rows() - 1);
-        // All directions are only a rotation, which nothing here can tell from none.
+        // All directions are only a rotation, which nothing here can report_progress from none.
         let mut principal = if kept < centred.columns() {
             project_onto(centred, &principal_directions(centred, kept, check)?, kept)
         } else {

@@ -34,7 +34,7 @@ pub(crate) struct RoundLine {
 }
 
 /// Scores rounds where the truth is known, and passes Ctrl-C on.
-pub(crate) struct Onlooker<'a> {
+pub(crate) struct TrainingMonitor<'a> {
     truth: Option<&'a TargetTruth>,
     classes: usize,
     rounds: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Onlooker<'a> {
     bar: Box<dyn Fn(u64, u64) + Sync + Send>,
 }
 
-impl<'a> Onlooker<'a> {
+impl<'a> TrainingMonitor<'a> {
     /// Goes on with the lines that are there.
     pub(crate) fn new(
         truth: Option<&'a TargetTruth>,
@@ -54,7 +54,7 @@ impl<'a> Onlooker<'a> {
         let text = std::fs::read_to_string(&metrics).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let bar = Box::new(counting_bar("training [{bar:32}] {percent:>3} %  {eta} left"));
-        Ok(Onlooker { truth, classes, rounds, metrics, lines: Mutex::new(lines), bar })
+        Ok(TrainingMonitor { truth, classes, rounds, metrics, lines: Mutex::new(lines), bar })
     }
 
     pub(crate) fn lines(&self) -> Vec<RoundLine> {
@@ -77,7 +77,7 @@ impl<'a> Onlooker<'a> {
     }
 }
 
-impl TrainObserver for Onlooker<'_> {
+impl TrainObserver for TrainingMonitor<'_> {
     fn progress(&self, round: usize, step: usize, steps: usize) -> ControlFlow<()> {
         if crate::interrupt::requested() {
             return ControlFlow::Break(());
@@ -119,7 +119,7 @@ impl TrainObserver for Onlooker<'_> {
 type Series<'a> = (&'a str, &'a dyn Fn(&RoundLine) -> Option<f64>);
 
 /// A run to be shown: what is right, what is lost, what becomes of the pseudo-labels.
-pub(crate) fn shown(
+pub(crate) fn experiment(
     title: String,
     text: String,
     settings: &CheckedTrainSettings,
