@@ -1,4 +1,4 @@
-//! What a run will take, told before it begins.
+//! The memory and time of a run, estimated before it starts.
 
 use crate::neighbours::cost;
 use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes};
@@ -56,79 +56,29 @@ impl CheckedParameters {
             SourceNodes::Centres => shape.classes.min(shape.source_rows),
         };
         let nodes = sources + shape.target_rows;
-        let columns = shape.columns;
-        let feature_bytes = (shape.source_rows + shape.target_rows) as u64 * columns as u64 * 4;
         let neighbours = self.others().map(|k| k.min(nodes.saturating_sub(1)));
         let method = neighbours.map(|k| match self.graph_method {
-            GraphMethod::Auto => cost::choose(nodes, columns, k),
+            GraphMethod::Auto => cost::choose(nodes, shape.columns, k),
             chosen => chosen,
         });
-        let (n, classes) = (nodes as u64, shape.classes as u64);
         let solver = self.resolved_solver();
-        let base = feature_bytes + OVERHEAD;
-        let mut search_bytes = base;
-        // F and what the solver works with; probabilities, and what is kept of every round.
-        let again = u64::from(self.rounds > 1);
-        let labels_bytes = shape.target_rows as u64 * (4 * classes + 32 + 50 * self.rounds as u64);
-        let mut rounds_bytes = base
-            + n * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16) + 100 * again)
-            + labels_bytes;
-        let mut quality_bytes = 0;
-        let (search_secs, mut rounds_secs);
-        let (nf, df) = (nodes as f64, columns as f64);
-        // Iterations grow with the square root of the condition number.
-        let iterations = 5.0 * ((1.0 + self.alpha) / (1.0 - self.alpha).abs().max(1e-3)).sqrt();
-        let panels = (classes as f64 / 16.0).ceil();
-        match (neighbours, method) {
-            (Some(k), Some(method)) => {
-                search_bytes += cost::search_bytes(method, nodes, columns, k, threads);
-                search_secs = cost::thread_secs(method, nodes, columns, k);
-                let copies = if self.anchor_mode == AnchorMode::Replace { 2 } else { 1 };
-                // Lists, edges on their way, and A + Aᵀ.
-                rounds_bytes += n * k as u64 * (8 * copies + 12 + 16) + n * 24;
-                rounds_bytes += cost::left_bytes(method, nodes, columns, k);
-                if self.quality {
-                    // Another graph, beside the lists and the labels.
-                    let search = cost::search_bytes(method, nodes, columns, k, threads);
-                    quality_bytes = base + search + n * (12 * k as u64 + 300) + labels_bytes;
-                }
-                let edges = nf * k as f64;
-                let solve = iterations * panels * (1.5 * edges * 4e-9 + nf * 1e-7);
-                rounds_secs = nf * df * 1.2e-9 + edges * 6e-8 + solve;
-            }
-            _ => {
-                search_secs = 0.0;
-                // The weights are not stored when features are not negative, but who knows that they are not.
-                rounds_bytes += 4 * n * n;
-                rounds_secs = nf * nf * (df * 2e-11 + iterations * panels * 1e-9);
-            }
-        }
-        if solver == Solver::Dense {
-            rounds_bytes += 3 * 8 * n * n;
-            rounds_secs += nf * nf * nf * 2e-10;
-        }
-        let (search_secs, rounds_secs) = match self.method {
-            Method::Consensus => {
-                // The views' graphs are alike in cost; the third is smaller, but made anew in every round.
-                let z = 128.0 / df;
-                let third = if self.views > 2 { 1.0 } else { 0.0 };
-                let k = neighbours.unwrap_or(0) as u64;
-                (search_bytes, rounds_bytes) = (search_bytes + feature_bytes, rounds_bytes + feature_bytes);
-                // The second view: lists and a matrix of its own. The third: its rows besides, and twice while they are made.
-                rounds_bytes += n * (36 * k + 220);
-                if self.views > 2 {
-                    rounds_bytes += n * (2 * 4 * 128.min(columns as u64) + 52 * k + 700);
-                }
-                quality_bytes += feature_bytes * u64::from(quality_bytes > 0);
-                let eigen = third * df * df * (nf * 3e-11 + df * 1e-9);
-                (
-                    search_secs * (2.0 + third * z) + eigen,
-                    rounds_secs * (2.0 + third) + third * search_secs * z,
-                )
-            }
-            _ => (search_secs, rounds_secs),
+        let feature_bytes = (shape.source_rows + shape.target_rows) as u64 * shape.columns as u64 * 4;
+        let size = Size { nodes, columns: shape.columns, classes: shape.classes, threads, feature_bytes };
+        // Probabilities, and what is kept of every round.
+        let labels_bytes =
+            shape.target_rows as u64 * (4 * shape.classes as u64 + 32 + 50 * self.rounds as u64);
+        let mut cost = match (neighbours, method) {
+            (Some(k), Some(method)) => self.cost_of_lists(size, k, method, labels_bytes),
+            _ => self.cost_of_full_graph(size, labels_bytes),
         };
-        let mut peak_bytes = search_bytes.max(rounds_bytes).max(quality_bytes);
+        if solver == Solver::Dense {
+            cost.rounds_bytes += 3 * 8 * (nodes as u64).pow(2);
+            cost.rounds_secs += (nodes as f64).powi(3) * 2e-10;
+        }
+        if self.method == Method::Consensus {
+            cost = self.cost_of_views(cost, size, neighbours.unwrap_or(0));
+        }
+        let mut peak_bytes = cost.search_bytes.max(cost.rounds_bytes).max(cost.quality_bytes);
         if self.guard {
             // The features again, beside what the first run leaves behind.
             peak_bytes += feature_bytes + labels_bytes;
@@ -140,14 +90,119 @@ impl CheckedParameters {
             solver,
             threads,
             feature_bytes,
-            search_bytes,
-            rounds_bytes,
+            search_bytes: cost.search_bytes,
+            rounds_bytes: cost.rounds_bytes,
             labels_bytes,
             peak_bytes,
-            search_secs: search_secs / threads as f64,
-            rounds_secs: self.rounds as f64 * rounds_secs / threads as f64,
+            search_secs: cost.search_secs / threads as f64,
+            rounds_secs: self.rounds as f64 * cost.rounds_secs / threads as f64,
         }
     }
+
+    /// One view over neighbour lists.
+    fn cost_of_lists(&self, size: Size, k: usize, method: GraphMethod, labels_bytes: u64) -> Cost {
+        let Size { nodes, columns, threads, .. } = size;
+        let (n, lists) = (nodes as u64, k as u64);
+        let search = cost::search_bytes(method, nodes, columns, k, threads);
+        let copies = if self.anchor_mode == AnchorMode::Replace { 2 } else { 1 };
+        // Lists, edges on their way, and A + Aᵀ.
+        let edges_bytes = n * lists * (8 * copies + 12 + 16) + n * 24;
+        // Another graph, beside the lists and the labels.
+        let quality_bytes = size.base_bytes() + search + n * (12 * lists + 300) + labels_bytes;
+        let (nf, edges) = (nodes as f64, nodes as f64 * k as f64);
+        let solve = self.iterations() * size.panels() * (1.5 * edges * 4e-9 + nf * 1e-7);
+        Cost {
+            search_bytes: size.base_bytes() + search,
+            rounds_bytes: self.solver_bytes(size)
+                + labels_bytes
+                + edges_bytes
+                + cost::left_bytes(method, nodes, columns, k),
+            quality_bytes: if self.quality { quality_bytes } else { 0 },
+            search_secs: cost::thread_secs(method, nodes, columns, k),
+            rounds_secs: nf * columns as f64 * 1.2e-9 + edges * 6e-8 + solve,
+        }
+    }
+
+    /// One view over all pairs of nodes.
+    fn cost_of_full_graph(&self, size: Size, labels_bytes: u64) -> Cost {
+        let (n, nf) = (size.nodes as u64, size.nodes as f64);
+        Cost {
+            search_bytes: size.base_bytes(),
+            // The weights are not stored if no feature is negative, which the plan cannot know.
+            rounds_bytes: self.solver_bytes(size) + labels_bytes + 4 * n * n,
+            quality_bytes: 0,
+            search_secs: 0.0,
+            rounds_secs: nf * nf * (size.columns as f64 * 2e-11 + self.iterations() * size.panels() * 1e-9),
+        }
+    }
+
+    /// What the views of a consensus take, from what one view takes. Their graphs are alike in cost; the third is smaller, but
+    /// made anew in every round.
+    fn cost_of_views(&self, one: Cost, size: Size, k: usize) -> Cost {
+        let (n, lists, df) = (size.nodes as u64, k as u64, size.columns as f64);
+        let has_third = self.views > 2;
+        let (third, z) = (f64::from(u8::from(has_third)), 128.0 / df);
+        // The second view: lists and a matrix of its own. The third: its rows besides, and twice while they are made.
+        let second_bytes = n * (36 * lists + 220);
+        let third_bytes = n * (2 * 4 * 128.min(size.columns as u64) + 52 * lists + 700);
+        let eigenproblem_secs = third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9);
+        Cost {
+            search_bytes: one.search_bytes + size.feature_bytes,
+            rounds_bytes: one.rounds_bytes
+                + size.feature_bytes
+                + second_bytes
+                + if has_third { third_bytes } else { 0 },
+            quality_bytes: match one.quality_bytes {
+                0 => 0,
+                bytes => bytes + size.feature_bytes,
+            },
+            search_secs: one.search_secs * (2.0 + third * z) + eigenproblem_secs,
+            rounds_secs: one.rounds_secs * (2.0 + third) + third * one.search_secs * z,
+        }
+    }
+
+    /// Features, F and what the solver works with.
+    fn solver_bytes(&self, size: Size) -> u64 {
+        let classes = size.classes as u64;
+        let inserting = 100 * u64::from(self.rounds > 1);
+        size.base_bytes()
+            + size.nodes as u64 * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16) + inserting)
+    }
+
+    /// Of conjugate gradients: they grow with the square root of the condition number.
+    fn iterations(&self) -> f64 {
+        5.0 * ((1.0 + self.alpha) / (1.0 - self.alpha).abs().max(1e-3)).sqrt()
+    }
+}
+
+/// The size of the graph and of what it is made from.
+#[derive(Clone, Copy)]
+struct Size {
+    nodes: usize,
+    columns: usize,
+    classes: usize,
+    threads: usize,
+    feature_bytes: u64,
+}
+
+impl Size {
+    fn base_bytes(&self) -> u64 {
+        self.feature_bytes + OVERHEAD
+    }
+
+    /// Sixteen classes are solved for at a time.
+    fn panels(&self) -> f64 {
+        (self.classes as f64 / 16.0).ceil()
+    }
+}
+
+/// Bytes held at a time, and seconds of one thread; those of the rounds are for one round.
+struct Cost {
+    search_bytes: u64,
+    rounds_bytes: u64,
+    quality_bytes: u64,
+    search_secs: f64,
+    rounds_secs: f64,
 }
 
 /// The program itself, and small things.

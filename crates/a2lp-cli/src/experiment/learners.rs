@@ -40,20 +40,9 @@ impl Method {
 pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
     let study = Study::new("pairs", &args.common)?;
     let pairs = pairs::wanted(&study)?;
-    let mut labellers = args.how.pseudo_labels.clone();
-    if labellers.is_empty() {
-        labellers.push(Labeller::A2lp);
-    }
-    let mut methods = Vec::new();
-    for &kind in &args.learners {
-        if kind.uses_pseudo_labels() {
-            methods.extend(labellers.iter().map(|&labeller| Method(kind, labeller)));
-        } else {
-            methods.push(Method(kind, Labeller::A2lp));
-        }
-    }
+    let methods = methods(args);
     let names: Vec<String> = methods.iter().map(|method| method.name()).collect();
-    // All of it decides what comes out, so all of it is the fingerprint.
+    // All of it decides the result, so all of it is the fingerprint.
     let asked = json!({ "methods": names, "how": args.how });
     let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();
     let seeds = &args.common.seeds;
@@ -61,7 +50,6 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
     if args.common.threads > 0 {
         rayon::ThreadPoolBuilder::new().num_threads(args.common.threads).build_global().ok();
     }
-
     let runs = notebook.folder().join("runs");
     if args.common.force && runs.exists() {
         std::fs::remove_dir_all(&runs)?;
@@ -85,11 +73,46 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
     }
 
     let pair_names: Vec<String> = pairs.iter().map(|(source, target)| format!("{source}→{target}")).collect();
-    let mut text = table("accuracy %", &pair_names, &names, &cells, |cell| cell.accuracy);
-    text += "\n";
-    text += &table("mean class accuracy %", &pair_names, &names, &cells, |cell| cell.class_mean);
-    text += "\n";
-    text += &differences(&pair_names, &methods, &cells);
+    let text = [
+        table("accuracy %", &pair_names, &names, &cells, |cell| cell.accuracy),
+        table("mean class accuracy %", &pair_names, &names, &cells, |cell| cell.class_mean),
+        differences(&pair_names, &methods, &cells),
+    ];
+    let (header, rows) = results(&pair_names, &names, seeds, &cells);
+    let mean = |cells: &[TrainedCell]| {
+        100.0 * cells.iter().map(|cell| cell.accuracy).sum::<f64>() / cells.len() as f64
+    };
+    let lines = pair_names.iter().zip(&cells);
+    let lines =
+        lines.map(|(pair, of_pair)| (pair.clone(), of_pair.iter().map(|c| mean(c)).collect())).collect();
+    let title = format!(
+        "{}: {} pairs of domains, trained networks, {} seeds",
+        study.manifest.name,
+        pairs.len(),
+        seeds.len()
+    );
+    let chart = Some(Chart::Dots { series: names, lines });
+    study.finish(&notebook, Finding { title, text: text.join("\n"), header, rows, chart })
+}
+
+/// Every learner with every kind of pseudo-labels, or once if it uses none.
+fn methods(args: &PairsArgs) -> Vec<Method> {
+    let asked = &args.how.pseudo_labels[..];
+    let labellers = if asked.is_empty() { &[Labeller::A2lp] } else { asked };
+    let with = |&learner: &Learner| -> Vec<Method> {
+        let used = if learner.uses_pseudo_labels() { labellers } else { &[Labeller::A2lp] };
+        used.iter().map(|&labeller| Method(learner, labeller)).collect()
+    };
+    args.learners.iter().flat_map(with).collect()
+}
+
+/// `results.csv`: a row per pair, method and seed.
+fn results(
+    pairs: &[String],
+    methods: &[String],
+    seeds: &[u64],
+    cells: &[Vec<Vec<TrainedCell>>],
+) -> (Vec<String>, Vec<Vec<String>>) {
     let header = [
         "pair",
         "method",
@@ -102,8 +125,8 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
         "seconds",
     ];
     let mut rows = Vec::new();
-    for (pair, of_pair) in pair_names.iter().zip(&cells) {
-        for (method, of_method) in names.iter().zip(of_pair) {
+    for (pair, of_pair) in pairs.iter().zip(cells) {
+        for (method, of_method) in methods.iter().zip(of_pair) {
             for (seed, cell) in seeds.iter().zip(of_method) {
                 let pseudo = cell.pseudo_labels.map_or(String::new(), |value| format!("{value:.5}"));
                 rows.push(vec![
@@ -120,21 +143,7 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let mean = |cells: &[TrainedCell]| {
-        100.0 * cells.iter().map(|cell| cell.accuracy).sum::<f64>() / cells.len() as f64
-    };
-    let lines = pair_names.iter().zip(&cells);
-    let lines =
-        lines.map(|(pair, of_pair)| (pair.clone(), of_pair.iter().map(|c| mean(c)).collect())).collect();
-    let title = format!(
-        "{}: {} pairs of domains, trained networks, {} seeds",
-        study.manifest.name,
-        pairs.len(),
-        seeds.len()
-    );
-    let chart = Some(Chart::Dots { series: names, lines });
-    let header = super::owned(&header);
-    study.finish(&notebook, Finding { title, text, header, rows, chart })
+    (super::owned(&header), rows)
 }
 
 fn train(

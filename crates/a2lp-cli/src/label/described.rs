@@ -5,7 +5,7 @@ use crate::args::LabelArgs;
 use crate::memory;
 use crate::output::record_path;
 use crate::table::{percent, render};
-use a2lp::{GraphMethod, Labelling, Plan, Shape};
+use a2lp::{GraphMethod, Labelling, Plan, Round, Shape};
 use a2lp_report::RunRecord;
 
 /// What `--dry-run` prints.
@@ -36,6 +36,20 @@ pub(super) fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> S
 
 /// The summary for people.
 pub(super) fn describe(record: &RunRecord, labelling: &Labelling) -> String {
+    let out = &record.summary.out;
+    let parts = [
+        describe_labels(record, labelling),
+        describe_consensus(record),
+        describe_quality(record),
+        describe_accuracy(record),
+        "\n".into(),
+        describe_rounds(record, labelling),
+        format!("\nlabels in {}, run record in {}\n", out.display(), record_path(out).display()),
+    ];
+    parts.concat()
+}
+
+fn describe_labels(record: &RunRecord, labelling: &Labelling) -> String {
     let summary = &record.summary;
     let mut text = format!(
         "{} target items: {} labelled, {} low-confidence, {} weak, {} unreached; mean confidence {:.3}\n",
@@ -49,104 +63,107 @@ pub(super) fn describe(record: &RunRecord, labelling: &Labelling) -> String {
     if let Some(graph) = &labelling.graph {
         text += &format!("neighbours by {graph}, {:.1} s\n", labelling.neighbours_secs);
     }
-    if let Some(consensus) = &record.consensus {
-        let names: Vec<&str> = consensus.views.iter().map(|view| view.name.as_str()).collect();
-        text += &format!(
-            "views {} agree on {} % of the items; the {} others have fewer than {} votes: check those by hand\n",
-            names.join(", "),
-            percent(consensus.agreement),
-            consensus.disagreements,
-            consensus.views.len()
-        );
-    }
-    if let Some(quality) = &summary.quality {
+    text
+}
+
+fn describe_consensus(record: &RunRecord) -> String {
+    let Some(consensus) = &record.consensus else { return String::new() };
+    let names: Vec<&str> = consensus.views.iter().map(|view| view.name.as_str()).collect();
+    format!(
+        "views {} agree on {} % of the items; the {} others have fewer than {} votes: check those by hand\n",
+        names.join(", "),
+        percent(consensus.agreement),
+        consensus.disagreements,
+        consensus.views.len()
+    )
+}
+
+/// The quality score, and what the guard made of it.
+fn describe_quality(record: &RunRecord) -> String {
+    let mut text = String::new();
+    if let Some(quality) = &record.summary.quality {
         text += &format!(
             "quality {:.3} (back to the source {:.3}, coherence {:.3}): ranks runs on these features; no estimate of the accuracy\n",
             quality.score, quality.reverse, quality.coherence
         );
     }
     let searched = record.graph.as_ref().map(|graph| graph.method);
-    if matches!(searched, Some(GraphMethod::Pruned | GraphMethod::Nndescent)) && summary.quality.is_none() {
-        text += "quality not measured, as there are so many rows; --guard does\n";
+    let is_slow = matches!(searched, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
+    if is_slow && record.summary.quality.is_none() {
+        text +=
+            "quality not measured: its graph is slow for this many rows; --guard measures it all the same\n";
     }
     if let Some(guard) = &record.guard {
         let method = guard.method.as_str();
         text += &match guard.fell_back {
             true => format!(
-                "guard: {method} scored {:.3}, lp {:.3}; the labels are those of lp\n",
+                "guard: {method} scored {:.3}, lp {:.3}; the labels come from lp\n",
                 guard.score, guard.lp_score
             ),
             false => format!("guard: {method} kept, lp scored {:.3}\n", guard.lp_score),
         };
     }
-    let score = record.evaluation.as_ref().map(|evaluation| &evaluation.score);
-    let rounds = record.evaluation.as_ref().map(|evaluation| evaluation.rounds.as_slice());
-    if let Some(score) = score {
-        text += &format!(
-            "accuracy {} %, mean over classes {} %\n\n",
-            percent(score.accuracy),
-            percent(score.mean_class_accuracy)
-        );
-        let rows: Vec<Vec<String>> = score
-            .classes
-            .iter()
-            .map(|class| {
-                let predicted = summary.class_counts.get(&class.class).copied().unwrap_or(0);
-                vec![
-                    class.class.clone(),
-                    class.items.to_string(),
-                    predicted.to_string(),
-                    percent(class.accuracy()),
-                ]
-            })
-            .collect();
-        text += &render(&["class", "items", "predicted", "correct %"], &rows);
-    }
-    let views = record.consensus.as_ref().map_or(&[][..], |consensus| &consensus.views);
-    let score_of = |round: usize| rounds.and_then(|rounds| rounds.get(round));
-    let rows: Vec<Vec<String>> = labelling
-        .rounds
+    text
+}
+
+/// Accuracy in all and by class, if the truth is known.
+fn describe_accuracy(record: &RunRecord) -> String {
+    let Some(evaluation) = &record.evaluation else { return String::new() };
+    let score = &evaluation.score;
+    let counts = &record.summary.class_counts;
+    let rows: Vec<Vec<String>> = score
+        .classes
         .iter()
-        .enumerate()
-        .map(|(at, round)| {
-            let mut row = vec![
-                round.round.to_string(),
-                round.anchors.to_string(),
-                round.changed.to_string(),
-                format!("{:.3}", round.mean_confidence),
-                round.solve.iterations.to_string(),
-            ];
-            row.extend(round.agreement.map(percent));
-            if let Some(score) = score_of(at) {
-                row.extend([
-                    percent(score.accuracy),
-                    percent(score.mean_class_accuracy),
-                    percent(score.pow),
-                    format!("{:.2}", score.same_class_regulariser),
-                    format!("{:.2}", score.other_class_regulariser),
-                ]);
-                row.extend(
-                    views
-                        .iter()
-                        .flat_map(|view| view.accuracy_by_round.as_ref()?.get(at))
-                        .map(|&a| percent(a)),
-                );
-            }
-            row
+        .map(|class| {
+            let predicted = counts.get(&class.class).copied().unwrap_or(0);
+            vec![
+                class.class.clone(),
+                class.items.to_string(),
+                predicted.to_string(),
+                percent(class.accuracy()),
+            ]
         })
         .collect();
+    format!(
+        "accuracy {} %, mean over classes {} %\n\n{}",
+        percent(score.accuracy),
+        percent(score.mean_class_accuracy),
+        render(&["class", "items", "predicted", "correct %"], &rows)
+    )
+}
+
+/// A line per round, with its scores if the truth is known.
+fn describe_rounds(record: &RunRecord, labelling: &Labelling) -> String {
+    let scores = record.evaluation.as_ref().map(|evaluation| evaluation.rounds.as_slice());
+    let views = record.consensus.as_ref().map_or(&[][..], |consensus| &consensus.views);
+    let row = |(at, round): (usize, &Round)| {
+        let mut row = vec![
+            round.round.to_string(),
+            round.anchors.to_string(),
+            round.changed.to_string(),
+            format!("{:.3}", round.mean_confidence),
+            round.solve.iterations.to_string(),
+        ];
+        row.extend(round.agreement.map(percent));
+        if let Some(score) = scores.and_then(|scores| scores.get(at)) {
+            row.extend([
+                percent(score.accuracy),
+                percent(score.mean_class_accuracy),
+                percent(score.pow),
+                format!("{:.2}", score.same_class_regulariser),
+                format!("{:.2}", score.other_class_regulariser),
+            ]);
+            let of_views = views.iter().flat_map(|view| view.accuracy_by_round.as_ref()?.get(at));
+            row.extend(of_views.map(|&accuracy| percent(accuracy)));
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = labelling.rounds.iter().enumerate().map(row).collect();
     let mut header = vec!["round", "anchors", "changed", "confidence", "iterations"];
     header.extend(record.consensus.as_ref().map(|_| "agreed %"));
-    if rounds.is_some() {
+    if scores.is_some() {
         header.extend(["accuracy", "class mean", "PoW %", "R same", "R other"]);
         header.extend(views.iter().map(|view| view.name.as_str()));
     }
-    text += "\n";
-    text += &render(&header, &rows);
-    text += &format!(
-        "\nlabels in {}, run record in {}\n",
-        summary.out.display(),
-        record_path(&summary.out).display()
-    );
-    text
+    render(&header, &rows)
 }

@@ -50,7 +50,6 @@ pub(super) fn find(
             packed
         })
         .collect();
-
     let done = AtomicU64::new(0);
     let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()
@@ -98,14 +97,18 @@ pub(super) fn find(
             },
         )
         .collect::<Result<_, Error>>()?;
+    Ok(in_row_order(&blocks, &partition.order, k))
+}
 
-    let mut positions = vec![0u32; rows];
-    partition.order.iter().zip(0..).for_each(|(&row, position)| positions[row as usize] = position);
-    let mut lists = NeighbourLists::with_capacity(rows, k);
+/// The lists of all rows, from blocks in the order of the partition.
+fn in_row_order(blocks: &[NeighbourLists], order: &[u32], k: usize) -> NeighbourLists {
+    let mut positions = vec![0u32; order.len()];
+    order.iter().zip(0..).for_each(|(&row, position)| positions[row as usize] = position);
+    let mut lists = NeighbourLists::with_capacity(order.len(), k);
     for &position in &positions {
         lists.push(blocks[position as usize / BLOCK].of(position as usize % BLOCK), k);
     }
-    Ok(lists)
+    lists
 }
 
 /// Scores in full what the doubtful rows among `own` have looked at: nearly equal rows, which six bits cannot order.

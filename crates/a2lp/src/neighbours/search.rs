@@ -47,32 +47,12 @@ pub(super) fn best_of_all(
 ) -> Result<Vec<Vec<BestOf>>, Error> {
     let rows = scorer.rows();
     let pools = wanted.pools(rows);
-    // A group of rows lies in one pool and shares a lock.
-    let groups: Vec<(usize, Range<usize>)> = pools
-        .iter()
-        .enumerate()
-        .flat_map(|(pool, (all, _))| cut(all, ROWS).map(move |r| (pool, r)))
-        .collect();
-    let candidates: Vec<Mutex<Vec<Vec<BestOf>>>> = groups
-        .iter()
-        .map(|(_, rows)| {
-            let mut best: Vec<Vec<BestOf>> =
-                pools.iter().map(|(_, k)| vec![BestOf::new(*k, scorer.floor()); rows.len()]).collect();
-            if let Some(reached) = reached {
-                let reached = reached[rows.clone()].iter().map(|&score| BestOf::new(pools[0].1, score));
-                best[0] = reached.collect();
-            }
-            Mutex::new(best)
-        })
-        .collect();
+    let groups = cut_pools(&pools, ROWS);
+    let candidates = no_candidates(scorer, &pools, &groups, reached);
 
     // Blocks are multiples of ROWS; small inputs get smaller ones so that the work still splits.
     let block = (rows.div_ceil(16 * rayon::current_num_threads())).clamp(1, BLOCK).next_multiple_of(ROWS);
-    let mut blocks: Vec<(usize, Range<usize>)> = pools
-        .iter()
-        .enumerate()
-        .flat_map(|(pool, (all, _))| cut(all, block).map(move |r| (pool, r)))
-        .collect();
+    let mut blocks = cut_pools(&pools, block);
     // The last block meets the most rows: longest work first.
     blocks.reverse();
     let total = rows as u64 * rows as u64 / 2;
@@ -122,6 +102,31 @@ pub(super) fn best_of_all(
         best.iter_mut().zip(group).for_each(|(all, part)| all.extend(part));
     }
     Ok(best)
+}
+
+/// Empty lists for every group of rows and every pool. A group lies in one pool and shares a lock.
+fn no_candidates(
+    scorer: &impl Scorer,
+    pools: &[(Range<usize>, usize)],
+    groups: &[(usize, Range<usize>)],
+    reached: Option<&[f32]>,
+) -> Vec<Mutex<Vec<Vec<BestOf>>>> {
+    let of_group = |(_, rows): &(usize, Range<usize>)| {
+        let mut best: Vec<Vec<BestOf>> =
+            pools.iter().map(|(_, k)| vec![BestOf::new(*k, scorer.floor()); rows.len()]).collect();
+        if let Some(reached) = reached {
+            let reached = reached[rows.clone()].iter().map(|&score| BestOf::new(pools[0].1, score));
+            best[0] = reached.collect();
+        }
+        Mutex::new(best)
+    };
+    groups.iter().map(of_group).collect()
+}
+
+/// All pools in pieces of at most `size` rows, each with the number of its pool.
+fn cut_pools(pools: &[(Range<usize>, usize)], size: usize) -> Vec<(usize, Range<usize>)> {
+    let pieces = pools.iter().enumerate();
+    pieces.flat_map(|(pool, (all, _))| cut(all, size).map(move |rows| (pool, rows))).collect()
 }
 
 /// A range in pieces of at most `size`.
