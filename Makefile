@@ -45,8 +45,7 @@ unit: ## All tests in Rust
 	@rm -rf $(NOTES)/data-tests $(NOTES)/browser-tests
 	$(CARGO) test $(PROFILE) --workspace --quiet
 	@# Built with the tests; `cargo run` would build them anew for want of the workspace's features.
-	target/ci/examples/label >/dev/null
-	target/ci/examples/observe >/dev/null
+	for example in label observe consensus graph_and_predict train; do target/ci/examples/$$example >/dev/null || exit 1; done
 
 light: ## The build without features: what is absent says how to get it
 	$(CARGO) clippy $(PROFILE) -p a2lp-cli --quiet -- -D warnings

@@ -1,5 +1,12 @@
 //! The command line of a2lp, as a library: the binary and the Python package both run it.
 //!
+//! `args` declares the options, one file per command does the work, `advice` says what to do about errors.
+//!
+//! ```
+//! let code = a2lp_cli::main(["a2lp", "inspect", "no-such-file.npy"].map(Into::into).to_vec());
+//! assert_eq!(code, 2);
+//! ```
+//!
 //! Exit codes: 0 done; 1 done, but with a problem to look at; 2 usage or input error; 130 interrupted.
 
 #![warn(clippy::unwrap_used)]

@@ -1,16 +1,30 @@
-//! Files on disk ↔ features and labels, and the demo domains that need no file at all.
+//! Files on disk ↔ features and labels, and demo domains that need no file.
 //!
 //! ```text
-//! files ─► DataFile ─┬─► FeatureFile ─► stack ─► FeatureMatrix (source rows, then target rows)
-//!                    └─► Column: labels, ids, class names
+//! files ─► formats ─┬─► FeatureFile ─► stack ─► FeatureMatrix (source rows, then target rows)
+//!                   └─► Column: labels, ids, class names
 //! ```
 //!
-//! One file here per format. [`Format`] decides by content first, then by extension. Formats that hold arrays by name share
-//! `arrays`, those that hold tables of columns share `table`. Readers of other people's crates stay behind `guard`, and what a
-//! file claims takes no memory until the file proves it (`rows`). Everything written goes to a temporary file first and is then
-//! renamed, so an output is whole or not there at all.
+//! `formats` has one file per format and one table of all formats. [`Format`] decides by content first, then by ending. Readers
+//! from other crates run behind `guard`, and a file's claims take no memory until the file proves them (`rows`). Everything is
+//! written to a temporary file and then renamed, so an output is whole or absent.
 //!
-//! Two features add what is long to compile: `tables` reads and writes Parquet, Arrow and HDF5, `images` reads image files.
+//! Two features add what takes long to compile: `tables` reads and writes Parquet, Arrow and HDF5; `images` reads image files.
+//!
+//! ```
+//! use a2lp_data::{ArrayFile, FeatureFile};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("mugs.npz");
+//! ArrayFile::new().matrix("features", 2, 3, &[1.0, 0.2, 0.1, 0.1, 0.9, 0.3]).strings("labels", &["mug", "bike"]).write(&path, false)?;
+//!
+//! let mut file = FeatureFile::open(&path)?;
+//! assert_eq!((file.rows(), file.columns()), (2, 3));
+//! let labels = file.labels()?.map(|labels| labels.into_strings());
+//! assert_eq!(labels, Some(vec!["mug".to_string(), "bike".to_string()]));
+//! assert_eq!(file.read()?.row(1), [0.1, 0.9, 0.3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![warn(clippy::unwrap_used)]
 

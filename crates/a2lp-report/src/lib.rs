@@ -1,12 +1,31 @@
-//! A run as one HTML page, and as figures for a paper.
+//! Reports: a run as one HTML page, and its charts as figures for a paper.
 //!
 //! ```text
-//! Watcher (looks on at a run) ─► Trace ─┐
-//! RunRecord (what was run) ─────────────┴─► Run ─► page, figures
+//! Watcher (observes a run) ─► Trace ─┐
+//! RunRecord (settings, figures) ─────┴─► Run ─► page, figures
 //! ```
 //!
-//! A [`Trace`] and a [`RunRecord`] are small however large the run was; kept beside the labels they are all a page
-//! needs, also after the features are gone. The page is one file: no network, no other file, light and dark.
+//! A [`Trace`] and a [`RunRecord`] are small however large the run was. A page needs nothing else, so it can be drawn after the
+//! features are gone. The page is one file and loads nothing.
+//!
+//! ```
+//! use a2lp::{Domains, FeatureMatrix, Labels, Parameters};
+//! use a2lp_report::record::Circumstances;
+//! use a2lp_report::{Chapter, Layout, Run, RunRecord, Watcher, page};
+//!
+//! let rows = FeatureMatrix::from_rows(&[[1.0, 0.1], [0.9, 0.2], [0.1, 1.0], [0.2, 0.9]])?;
+//! let domains = Domains::new(rows.clone(), Labels::new(&["mug", "mug", "bike", "bike"]), rows)?;
+//! let parameters = Parameters::new().neighbours(3).rounds(2).check()?;
+//!
+//! let watcher = Watcher::new(&domains, &parameters, None);
+//! let layout = Layout::new(domains.features(), &parameters)?;
+//! let labelling = a2lp::Run::new(domains, &parameters).observe(&watcher).label()?;
+//! let trace = watcher.trace(&layout, &labelling, None, None);
+//! let record = RunRecord::new(&labelling, &parameters, None, None, Circumstances::default())?;
+//! let html = page(&[Chapter::Run(Run { title: "Mugs and bikes".into(), record, trace: Some(trace) })]);
+//! assert!(html.contains("Mugs and bikes"));
+//! # Ok::<(), a2lp::Error>(())
+//! ```
 
 #![warn(clippy::unwrap_used)]
 
@@ -33,11 +52,11 @@ use serde::{Deserialize, Serialize};
 /// A labelling run to be shown.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What to call it.
+    /// The title.
     pub title: String,
-    /// What was run and what came of it.
+    /// Its settings and results.
     pub record: RunRecord,
-    /// What was seen on the way; without it the page has fewer sections.
+    /// What was observed during the run; without it the page has fewer sections.
     pub trace: Option<Trace>,
 }
 

@@ -5,10 +5,10 @@
 //! k-nearest-neighbour graph over both domains, propagate labels by solving (I − αS)F = Y, turn the confident
 //! target predictions into one anchor per class, add the anchors as labelled nodes, repeat.
 //!
-//! The modules follow the data, and each uses only what stands to its left:
+//! The modules follow the data (ARCHITECTURE.md has the table):
 //!
 //! ```text
-//! features → neighbours → affinity → propagation → pseudo_labels → anchors → view ⟲ rounds
+//! features → neighbours → affinity → propagation → pseudo_labels → anchors → views ⟲ rounds → run
 //! ```
 //!
 //! | type | is | made by |
@@ -20,11 +20,21 @@
 //! | [`PseudoLabels`] | label, probabilities, confidence (eq. 8), status | `pseudo_labels` |
 //! | [`Anchor`] | one virtual labelled item per class (eq. 9) | `anchors` |
 //! | [`Quality`] | how consistent labels look | `quality` |
-//! | [`Labelling`] | all of it, with the trace of every round | [`label`] |
+//! | [`Labelling`] | the labels and the figures of every round | [`label`], or [`Run`] with a graph, an observer, a model |
 //!
-//! The truth about the target, where somebody has it, lives in [`evaluation`] and cannot reach the method.
-//! Results do not depend on the number of threads, nor on the instruction set of the CPU's vector units
-//! where graphs are concerned. This crate opens no files.
+//! The truth about the target, if it is known, belongs to [`evaluation`] and cannot reach the method. Results depend neither on
+//! the number of threads nor on the CPU's vector instructions. This crate opens no files.
+//!
+//! ```
+//! use a2lp::{Domains, FeatureMatrix, Labels, Parameters, label};
+//!
+//! let source = FeatureMatrix::from_rows(&[[1.0, 0.1], [0.1, 1.0]])?;
+//! let target = FeatureMatrix::from_rows(&[[0.9, 0.3], [0.3, 0.7]])?;
+//! let domains = Domains::new(source, Labels::new(&["mug", "bike"]), target)?;
+//! let labelling = label(domains, &Parameters::new().neighbours(2).check()?)?;
+//! assert_eq!(labelling.pseudo_labels.labels(), [Some(0), Some(1)]);
+//! # Ok::<(), a2lp::Error>(())
+//! ```
 
 #![warn(clippy::unwrap_used)]
 

@@ -8,6 +8,14 @@ use a2lp_data::images::{Filter, Transform, decode, resize};
 use rayon::prelude::*;
 use std::path::PathBuf;
 
+/// How a batch of images is changed at random in training.
+#[derive(Clone, Copy)]
+pub(crate) struct Augmentation {
+    pub(crate) seed: u64,
+    /// Of small images.
+    pub(crate) jitter: f32,
+}
+
 /// The items of a domain.
 pub enum Inputs {
     /// Features: rows scaled to one length.
@@ -27,7 +35,7 @@ pub enum Inputs {
         train: Transform,
         /// What is done to an image otherwise.
         test: Transform,
-        /// Heed the camera's note on how it was held.
+        /// Apply EXIF orientation.
         upright: bool,
     },
 }
@@ -71,11 +79,11 @@ impl Inputs {
         self.len() == 0
     }
 
-    /// Some items and their shape; with a seed, as training sees them.
+    /// Some items and their shape; augmented if training asks for it.
     pub(crate) fn batch(
         &self,
         rows: &[usize],
-        seed: Option<u64>,
+        augmentation: Option<Augmentation>,
     ) -> Result<(Vec<f32>, Vec<usize>), TrainError> {
         let pick = |values: &[f32], width: usize| -> Vec<f32> {
             rows.iter().flat_map(|&row| &values[row * width..(row + 1) * width]).copied().collect()
@@ -85,9 +93,9 @@ impl Inputs {
             Inputs::Digits(values) => {
                 let side = LeNet::SIDE;
                 let mut images = pick(values, side * side);
-                if let Some(seed) = seed {
+                if let Some(Augmentation { seed, jitter }) = augmentation.filter(|a| a.jitter > 0.0) {
                     images.par_chunks_mut(side * side).enumerate().for_each(|(at, image)| {
-                        let moved = jittered(image, Draws::new(seed, Purpose::Augment, at as u64));
+                        let moved = jittered(image, jitter, Draws::new(seed, Purpose::Augment, at as u64));
                         image.copy_from_slice(&moved);
                     });
                 }
@@ -99,8 +107,10 @@ impl Inputs {
                     .enumerate()
                     .map(|(at, &row)| {
                         let picture = decode(&paths[row], *upright)?;
-                        Ok(match seed {
-                            Some(seed) => train.apply(&picture, seed.wrapping_add(at as u64)),
+                        Ok(match augmentation {
+                            Some(Augmentation { seed, .. }) => {
+                                train.apply(&picture, seed.wrapping_add(at as u64))
+                            }
                             None => test.apply(&picture, 0),
                         })
                     })
@@ -112,12 +122,13 @@ impl Inputs {
     }
 }
 
-/// A small image as training sees it: up to a quarter smaller or larger, moved by up to two pixels, as crops of photos are.
-fn jittered(image: &[f32], mut draws: Draws) -> Vec<f32> {
+/// A small image with a random zoom and shift, in place of the random crops of photos.
+fn jittered(image: &[f32], jitter: f32, mut draws: Draws) -> Vec<f32> {
     let side = LeNet::SIDE;
     let centre = (side - 1) as f32 / 2.0;
-    let zoom = draws.between(0.75, 1.25);
-    let (dx, dy) = (draws.between(-2.0, 2.0), draws.between(-2.0, 2.0));
+    let zoom = draws.between(1.0 - jitter, 1.0 + jitter);
+    let shift = 8.0 * jitter;
+    let (dx, dy) = (draws.between(-shift, shift), draws.between(-shift, shift));
     let pixel = |x: f32, y: f32| {
         let inside = |v: f32| (0.0..side as f32).contains(&v);
         if inside(x) && inside(y) { image[y as usize * side + x as usize] } else { 0.0 }

@@ -120,6 +120,9 @@ train_settings! {
     epoch_share: f64, "epoch-share", "SHARE", Papers;
     /// Gradients stop at the end of this layer: layer1, blocks.2 [default: layer1 for CAN on a ResNet]
     stop_after: Option<String>, "stop-after", "LAYER", Everyday;
+    /// How far small images are zoomed in training, as a share; they also move by up to eight times as many pixels
+    /// [default: 0.25]
+    jitter: f32, "jitter", "SHARE", Papers;
     /// k, the neighbours of each node of the graph [default: 20]
     neighbours: usize, "neighbours", "K", Papers;
     /// How far labels travel in the graph (α) [default: 0.5]
@@ -157,6 +160,7 @@ impl TrainSettings {
             class_items: 3,
             epoch_share: 1.0,
             stop_after: None,
+            jitter: 0.25,
             neighbours: 20,
             alpha: 0.5,
             labelling_rounds: 10,
@@ -219,6 +223,9 @@ impl TrainSettings {
         }
         if !(0.0..1.0).contains(&self.momentum) {
             return wrong("momentum", self.momentum.to_string(), "from 0 to below 1");
+        }
+        if !(0.0..1.0).contains(&self.jitter) {
+            return wrong("jitter", self.jitter.to_string(), "from 0 to below 1");
         }
         if !(0.0..=1.0).contains(&self.min_confidence) {
             return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");

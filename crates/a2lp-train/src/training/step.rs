@@ -1,5 +1,6 @@
 //! One step of training: batches go through the network, the learner says what to minimise, the weights move.
 
+use super::inputs::Augmentation;
 use super::optimiser::annealed;
 use super::sampling::{ClassBatch, Shuffled};
 use super::settings::TrainSettings;
@@ -114,7 +115,7 @@ impl Step<'_> {
         let settings = self.settings();
         let at = self.state.steps * 2 + domain as u64;
         let seed = Draws::new(settings.seed, Purpose::Augment, at).seed();
-        let (values, shape) = inputs.batch(rows, Some(seed))?;
+        let (values, shape) = inputs.batch(rows, Some(Augmentation { seed, jitter: settings.jitter }))?;
         let pass = Pass { domain, training: true, stop_after: settings.stop_after.as_deref() };
         Ok(self.state.network.forward(Batch::new(values, &shape, self.device), pass))
     }
