@@ -1,4 +1,4 @@
-//! `reliability [quick] [r1 … r11]`: one line per promise, `R3 pass 412/412`. What each promises stands in docs/reliability.md.
+//! `reliability [quick] [r1 … r11]`: one line per promise, `R3 pass 412/412`. See docs/reliability.md for the promises.
 //!
 //! Without a name all are tried. `quick` tries few cases of each, in about a minute; without it, it takes about three quarters of an hour.
 

@@ -1,4 +1,4 @@
-//! R10: no silent nonsense. What is wrong with a result is said on standard error, in the record and on the page, and the exit
+//! R10: no silent nonsense. A warning about a result appears on standard error, in the record and on the page, and the exit
 //! code follows the user's limit.
 
 use crate::Effort;
@@ -7,7 +7,7 @@ use crate::files;
 use crate::tally::{Tally, expect};
 use std::path::Path;
 
-/// What is wrong, the word for it in the record, part of the sentence, and further options.
+/// The defect, its code in the record, part of the warning, and further options.
 type Trouble = (&'static str, &'static str, &'static str, &'static str, fn(&mut Clusters));
 
 const TROUBLES: [Trouble; 6] = [

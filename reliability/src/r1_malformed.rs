@@ -63,7 +63,7 @@ fn try_file(path: &Path, file_bytes: usize) -> (Result<(), String>, usize, f64) 
     (wrong, most, secs)
 }
 
-/// Files that somebody made with intent.
+/// Files made on purpose to do harm.
 fn hostile() -> Vec<Sample> {
     let npy = |header: &str| {
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();

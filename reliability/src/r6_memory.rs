@@ -11,7 +11,7 @@ const TOLERANCE: f64 = 0.15;
 pub(crate) fn check(effort: Effort) -> Tally {
     let mut tally = Tally::default();
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
-    // Small processes hold more or less by chance, by how their threads fall; sizes for which nobody plans anyway.
+    // What small processes hold depends on the scheduling of their threads, and small sizes need no plan.
     let sizes: &[(usize, usize)] =
         effort.of(&[(16_000, 512)], &[(20_000, 256), (16_000, 1024), (60_000, 128), (40_000, 512)]);
     let close = |ratio: f64| {

@@ -31,7 +31,7 @@ pub(crate) fn check(effort: Effort) -> Tally {
         let blocks = new.len() / 1024 + 1;
         let steps = effort.of(3, 12).min(blocks);
         for step in 0..steps {
-            // The system lets files grow to so many blocks and fails every write beyond.
+            // The system limits the size of files and fails every write beyond it.
             let limit = blocks * step / steps;
             put(&path, OLD);
             let output = limited(folder, words, limit);
@@ -46,7 +46,7 @@ pub(crate) fn check(effort: Effort) -> Tally {
                 wrong.and_then(|()| no_parts(folder)),
             );
         }
-        // A folder that nobody can write to.
+        // A folder that cannot be written to.
         let elsewhere = words.replace(name, &format!("/proc/{name}"));
         let output = run(folder, &elsewhere);
         tally.case(
@@ -81,7 +81,7 @@ fn no_parts(folder: &Path) -> Result<(), String> {
     part.map_or(Ok(()), |name| Err(format!("{} was left behind", name.to_string_lossy())))
 }
 
-/// Runs a command whose files cannot grow beyond so many KiB.
+/// Runs a command whose files cannot grow beyond a number of KiB.
 fn limited(folder: &Path, words: &str, kib: usize) -> Output {
     let script = format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" {words}");
     Command::new("bash")

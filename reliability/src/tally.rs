@@ -1,4 +1,4 @@
-//! What passed and what did not.
+//! Counts of cases that passed and failed.
 
 /// Cases tried so far.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Tally {
         self.notes.push(note.to_string());
     }
 
-    /// Prints the line; failures go to standard error, and the notes stand in brackets.
+    /// Prints the line; failures go to standard error, notes go in brackets.
     pub(crate) fn report(self, name: &str, secs: f64) -> bool {
         let total = self.passed + self.failures.len();
         let word = if self.failures.is_empty() && total > 0 { "pass" } else { "FAIL" };

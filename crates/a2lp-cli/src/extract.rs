@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// What is to be extracted, with a word on classes that not all domains have.
+/// The images to extract from; notes classes that not all domains have.
 fn jobs(args: &ExtractArgs) -> anyhow::Result<Vec<Job>> {
     if args.domain.len() < 2 {
         let known =

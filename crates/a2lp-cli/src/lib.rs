@@ -130,7 +130,7 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The command line made no sense, and the user was told.
+/// The command line could not be parsed; clap has printed why.
 #[derive(Debug, thiserror::Error)]
 #[error("usage")]
 struct Usage;

@@ -1,4 +1,4 @@
-//! Sizes of memory: as users write them, as they like to read them, and what is there.
+//! Sizes of memory: parsed from options, printed for people, and measured.
 
 use a2lp::Plan;
 use anyhow::bail;

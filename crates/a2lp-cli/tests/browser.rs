@@ -43,14 +43,9 @@ fn the_page_of_the_demo_does_what_it_promises() {
         page.text("document.querySelector('.words p').textContent"),
         "All 1,000 target items got a label."
     );
-    for part in [
-        "Accuracy round by round",
-        "How sure",
-        "Calibration",
-        "Classes",
-        "What is taken for what",
-        "Neighbours",
-    ] {
+    for part in
+        ["Accuracy round by round", "How sure", "Calibration", "Classes", "Confusion matrix", "Neighbours"]
+    {
         assert_eq!(
             page.eval(&format!("document.body.textContent.includes({part:?})")),
             json!(true),

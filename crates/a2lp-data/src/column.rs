@@ -6,7 +6,7 @@ use crate::formats;
 use crate::names::{Field, FieldNames};
 use std::path::Path;
 
-/// Values of one column, as they stand in a file.
+/// Values of one column of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Whole numbers.
@@ -29,7 +29,7 @@ impl Column {
         self.len() == 0
     }
 
-    /// The values of one column below those of another; numbers only where both are.
+    /// The values of one column, then those of another; numbers only if both columns are numbers.
     pub(crate) fn below(above: Column, below: Column) -> Column {
         match (above, below) {
             (Column::Integers(mut all), Column::Integers(more)) => {

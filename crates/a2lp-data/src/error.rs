@@ -1,4 +1,4 @@
-//! What can be wrong with a file: which file, where in it, what, and what to do.
+//! Errors of files: which file, where in it, and what is wrong.
 
 use crate::formats::Format;
 use crate::names::Field;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct DataError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it; the message says it already, so that a chain of causes need not repeat it.
+    /// What is wrong with it. It is part of the message, so it is not also the error's source.
     pub problem: Problem,
 }
 
@@ -28,7 +28,7 @@ pub enum Problem {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// Neither content nor extension is known.
-    #[error("unknown format; a2lp reads {} (labels and ids only)", Format::readable_endings())]
+    #[error("unknown format; a2lp reads {}, and labels and ids also from {}", Format::readable_endings(), Format::Text.endings())]
     UnknownFormat,
     /// A Python pickle, which could run code on loading.
     #[error("pickled Python objects are not read, they can run code; convert it where you trust it: {0}")]
@@ -102,7 +102,7 @@ pub enum Problem {
         /// Bytes of the file.
         file_bytes: u64,
     },
-    /// Somebody wrote to the file.
+    /// The file was written to meanwhile.
     #[error("the file changed while it was being read; read it again when it is complete")]
     Changed,
     /// An image that cannot be decoded.
@@ -152,7 +152,7 @@ impl Problem {
     /// Refuses a pickle, with the line of Python that makes a file we read of it.
     pub(crate) fn pickle(path: &Path) -> Self {
         let is_torch = path.extension().is_some_and(|ending| ending == "pt" || ending == "pth");
-        // Somebody will paste this into a shell.
+        // Users will paste this into a shell.
         let unsafe_in_shell = |c: char| !c.is_alphanumeric() && !"/-_.,+= ".contains(c);
         let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace(unsafe_in_shell, "?"));
         let (from, to) = (quoted(path), quoted(&path.with_extension("npy")));

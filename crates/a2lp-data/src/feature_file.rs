@@ -28,7 +28,7 @@ struct Part {
 }
 
 impl Part {
-    /// Asks the file; should it have been written to meanwhile, its answer is worth nothing.
+    /// Asks the file. If it was written to meanwhile, the answer is an error.
     fn ask<T>(
         &mut self,
         question: impl FnOnce(&mut dyn DataFile) -> Result<T, Problem>,
@@ -65,7 +65,7 @@ impl FeatureFile {
         Self::open_set(&[path.to_path_buf()], &FieldNames::default())
     }
 
-    /// Opens files, or patterns of files, as one set: the rows of the first, then those of the second, and so on.
+    /// Opens files, or patterns of files, as one set: the rows of the first, then of the second, and so on.
     pub fn open_set(paths: &[PathBuf], names: &FieldNames) -> Result<Self, DataError> {
         let mut set = FeatureFile { parts: Vec::new(), columns: 0, element: ElementType::Text };
         for path in paths {
@@ -141,7 +141,7 @@ impl FeatureFile {
         (self.path(), row)
     }
 
-    /// Labels that stand in the same files, if any. Where files of a set have different class lists, these are names.
+    /// Labels in the same files, if any. If the files have different class lists, the labels are names.
     pub fn labels(&mut self) -> Result<Option<Column>, DataError> {
         let lists = self.class_lists()?;
         let differ = lists.iter().any(|list| *list != lists[0]);
@@ -153,7 +153,7 @@ impl FeatureFile {
         self.together(labels, "labels")
     }
 
-    /// Ids that stand in the same files, if any.
+    /// Ids in the same files, if any.
     pub fn ids(&mut self) -> Result<Option<Vec<String>>, DataError> {
         let ids = self.columns_of(Field::Ids)?;
         Ok(self.together(ids, "ids")?.map(Column::into_strings))
@@ -179,7 +179,7 @@ impl FeatureFile {
         Ok(columns.into_iter().flatten().reduce(Column::below))
     }
 
-    /// Class names that stand in the same file, if any; of a set, if all files have the same.
+    /// Class names in the same file, if any; of a set, if all files have the same list.
     pub fn class_names(&mut self) -> Result<Option<Vec<String>>, DataError> {
         let mut lists = self.class_lists()?;
         lists.dedup();

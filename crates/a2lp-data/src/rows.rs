@@ -5,7 +5,7 @@ use crate::error::Problem;
 /// Values that are made room for before any of them is there: a file has to prove larger claims by its content.
 const UNPROVED: usize = 1 << 20;
 
-/// The rows of one file, below those of the files before it.
+/// The rows of one file, appended to the rows of the files before it.
 pub(crate) struct Rows<'a> {
     values: &'a mut Vec<f32>,
     /// Where the rows of this file end.

@@ -449,7 +449,7 @@ fn confusion(run: &Run, ink: &Ink) -> Option<Figure> {
     if all_rows > rows.len() || all_columns > columns.len() {
         caption += &format!(" The {MANY} classes with the most mistakes.");
     }
-    Some(figure("confusion", "What is taken for what", caption, drawing))
+    Some(figure("confusion", "Confusion matrix", caption, drawing))
 }
 
 fn degrees(run: &Run, ink: &Ink) -> Option<Figure> {
@@ -528,7 +528,7 @@ fn affinity(run: &Run, ink: &Ink) -> Option<Figure> {
         "Weight of the edges between labelled and target nodes, target items ordered by {order} class; anchors have a scale \
          of their own. Dark blocks on the diagonal are edges within a class."
     );
-    Some(figure("affinity", "Who is joined to whom", caption, drawing))
+    Some(figure("affinity", "Edges between groups of nodes", caption, drawing))
 }
 
 /// White to dark blue.
@@ -632,7 +632,7 @@ pub(crate) fn map(run: &Run, ink: &Ink) -> Option<Figure> {
     Some(figure("map", "The items in two dimensions", map_caption(map), drawing))
 }
 
-/// What the map is, and what it leaves out.
+/// Caption of the map: how it was made, and what it omits.
 pub(crate) fn map_caption(map: &Map) -> String {
     let mut caption = match (map.kind, map.explained) {
         (MapKind::Pca, Some([x, y])) => format!(

@@ -24,7 +24,7 @@ pub struct RunRecord {
     pub inputs: Option<Inputs>,
     /// Every parameter by name.
     pub settings: Map<String, Value>,
-    /// What came of it.
+    /// The result.
     pub summary: Summary,
     /// How right it was, where the truth is known.
     pub evaluation: Option<Evaluation>,
@@ -278,7 +278,7 @@ impl Evaluation {
         truth: &TargetTruth,
         rounds: Option<Vec<RoundScore>>,
     ) -> Result<Self, Error> {
-        // Without the graphs of the rounds, only the accuracies can be told.
+        // Without the graphs of the rounds, only accuracies are known.
         let by_labels = |(labels, round): (&Vec<Option<ClassId>>, usize)| {
             let score = truth.score(labels)?;
             Ok(RoundScore {

@@ -68,7 +68,7 @@ fn hsl(hue: f64, saturation: f64, lightness: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
 }
 
-/// Text that may stand in HTML and in SVG, also inside quotes.
+/// Text escaped for HTML and SVG, also inside quotes.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -33,7 +33,7 @@ pub struct Trace {
     pub truth: Option<TruthTrace>,
     /// The graph before any anchor; `None` for a full graph.
     pub graph: Option<GraphShape>,
-    /// Who is joined to whom, in the first round and in the last.
+    /// How the groups of nodes are connected, in the first round and in the last.
     pub affinity: Vec<AffinityPicture>,
     /// Items in two dimensions.
     pub map: Map,
@@ -93,7 +93,7 @@ pub struct ConfidenceBin {
     pub correct: usize,
 }
 
-/// What only somebody who knows the truth can say.
+/// What can be said only if the truth is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TruthTrace {
     /// Target items that truly are of each class.
@@ -138,7 +138,7 @@ pub struct GraphShape {
     pub median_degree: usize,
     /// Neighbours of the most joined node.
     pub largest_degree: usize,
-    /// (from, to inclusive, nodes with so many neighbours).
+    /// (from, to inclusive, nodes with that many neighbours).
     pub degrees: Vec<(usize, usize, usize)>,
 }
 
@@ -235,7 +235,7 @@ pub struct AnchorPoint {
     pub y: i32,
 }
 
-/// An item and what was thought of it.
+/// An item, its label and how certain it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
     /// Its row in the target.

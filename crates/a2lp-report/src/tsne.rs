@@ -16,7 +16,7 @@ const EXAGGERATED: (usize, f64) = (250, 12.0);
 /// A cell this much smaller than its distance counts as one point.
 const THETA: f64 = 0.5;
 
-/// Lays the points of `map` out anew. `features` are their rows in the same order, any length; `on_progress` is told
+/// Lays the points of `map` out anew. `features` are their rows in the same order, any length; `on_progress` gets
 /// the iterations done and all there are.
 pub fn lay_out(
     map: &mut Map,
@@ -198,7 +198,7 @@ struct Cell {
     half: f64,
     points: f64,
     sum: [f64; 2],
-    /// 0 stands for none: the root is nobody's child.
+    /// 0 means none: no node has the root as its child.
     children: [u32; 4],
 }
 

@@ -1,4 +1,4 @@
-//! A run in words: what came of it, how sure that is, and where to look.
+//! A run in words: the result, how reliable it is, and where to look.
 
 use crate::Run;
 use crate::svg::{count, percent, several};
@@ -49,12 +49,12 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
     }
     if let Some(guard) = &run.record.guard {
         let kept = if guard.fell_back {
-            "so the labels are those of plain label propagation"
+            "so the labels come from plain label propagation"
         } else {
             "so they were kept"
         };
         sentences.push(format!(
-            "The labels of {} scored {:.3} in quality, those of plain label propagation {:.3}, {kept}.",
+            "The labels of {} scored {:.3} in quality, the labels of plain label propagation {:.3}, {kept}.",
             guard.method.as_str(),
             guard.score,
             guard.lp_score

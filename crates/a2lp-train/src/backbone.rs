@@ -1,4 +1,4 @@
-//! From a batch of images to a batch of features, by a network of ours or by anybody's in ONNX.
+//! From a batch of images to a batch of features, by one of our networks or by an ONNX model.
 
 use crate::error::TrainError;
 use crate::networks::{Domain, EfficientNetLite0, Pass, ResNet};
@@ -26,7 +26,7 @@ pub enum BackboneName {
 }
 
 impl BackboneName {
-    /// What users write, and what it stands for.
+    /// The words that users write, and their values.
     pub const WORDS: &[(&str, BackboneName)] = &[
         ("resnet18", BackboneName::Resnet18),
         ("resnet50", BackboneName::Resnet50),

@@ -4,7 +4,7 @@ use crate::error::TrainError;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-/// What computes.
+/// The device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceName {
@@ -18,7 +18,7 @@ pub enum DeviceName {
 }
 
 impl DeviceName {
-    /// What users write, and what it stands for.
+    /// The words that users write, and their values.
     pub const WORDS: &[(&str, DeviceName)] =
         &[("cpu", DeviceName::Cpu), ("vulkan", DeviceName::Vulkan), ("cuda", DeviceName::Cuda)];
 

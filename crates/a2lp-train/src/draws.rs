@@ -1,4 +1,4 @@
-//! Random numbers of our own: those of the deep-learning library are shared by the whole process.
+//! Our own random numbers, because the deep-learning library shares one generator in the whole process.
 
 use burn::module::Param;
 use burn::nn::Linear;

@@ -13,15 +13,15 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// What is to be done.
+/// An extraction to be done.
 pub struct Extraction<'a> {
     /// The images.
     pub images: &'a ImageSet,
-    /// What is done to them before the network sees them.
+    /// The transform of the images.
     pub transform: &'a Transform,
     /// The network.
     pub backbone: &'a Backbone,
-    /// Heed the camera's note on how it was held.
+    /// Apply EXIF orientation.
     pub upright: bool,
     /// Leave out images that cannot be read, instead of failing.
     pub skip_broken: bool,
@@ -29,7 +29,7 @@ pub struct Extraction<'a> {
     pub batch: usize,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Extracted {
     /// Row after row.
@@ -63,7 +63,7 @@ impl Extraction<'_> {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Extracts what is not in `parts` yet; `progress` is told the images done and all there are.
+    /// Extracts what is not in `parts` yet; `progress` gets the number of images done and of all images.
     pub fn run(
         &self,
         parts: &Path,

@@ -24,7 +24,7 @@ where
     without_panic(|| network.load_from(store)).and_then(|result| result.map_err(|error| error.to_string()))
 }
 
-/// Loads every tensor of a network; `names` are regular expressions and what their matches become.
+/// Loads every tensor of a network; `names` are regular expressions with their replacements.
 pub(crate) fn load<M: ModuleSnapshot>(
     network: &mut M,
     path: &Path,

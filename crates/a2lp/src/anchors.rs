@@ -14,7 +14,7 @@ pub struct Anchor {
     pub round: usize,
     /// Target items averaged in it.
     pub items: usize,
-    /// Its feature vector, as it stands in the graph.
+    /// Its feature vector in the graph.
     pub vector: Vec<f32>,
 }
 

@@ -1,4 +1,4 @@
-//! Comparing labels with the truth about the target, when somebody has it.
+//! Comparing labels with the truth about the target, if it is known.
 //!
 //! No function of the method accepts a [`TargetTruth`]. The [`Evaluator`] is an [`Observer`], which can give nothing back.
 

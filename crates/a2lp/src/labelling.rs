@@ -49,7 +49,7 @@ pub struct Opinion {
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
 }
 
-/// The verdict of the guard: the labels of the method beside those of plain label propagation.
+/// The verdict of the guard, which compares the method with plain label propagation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
     /// The method asked for.
@@ -58,7 +58,7 @@ pub struct Guard {
     pub score: f64,
     /// The quality score of plain label propagation.
     pub lp_score: f64,
-    /// The labels are those of plain label propagation.
+    /// The labels come from plain label propagation.
     pub fell_back: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Labelling {
     pub anchors: Vec<Anchor>,
     /// The figures of every round.
     pub rounds: Vec<Round>,
-    /// Labels after each round; the first are those of plain label propagation.
+    /// Labels after each round; the first round is plain label propagation.
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
     /// The labels of each view of a consensus; empty for the other methods.
     pub views: Vec<Opinion>,

@@ -41,7 +41,7 @@ pub trait Observer: Sync {
     /// Called after each round, from the thread that runs the method.
     fn round(&self, _round: &FinishedRound<'_>) {}
 
-    /// Called at the end: the labels are those of this attempt.
+    /// Called at the end: the labels come from this attempt.
     fn chosen(&self, _attempt: Attempt) {}
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn run_rounds(
     Ok(FinishedRounds::new(source, voters, trace, labels, neighbours_secs))
 }
 
-/// The classes of the source and what follows from them.
+/// The classes of the source with their counts.
 struct Source {
     classes: Classes,
     ids: Vec<ClassId>,
@@ -114,7 +114,7 @@ impl Source {
     }
 }
 
-/// A view and what it has propagated so far.
+/// A view and its labels so far.
 struct Voter {
     view: Box<dyn View>,
     soft: SoftLabels,
@@ -189,7 +189,7 @@ impl Ballot<'_> {
 struct Trace {
     rounds: Vec<Round>,
     labels_by_round: Vec<Vec<Option<ClassId>>>,
-    /// Those of the first view.
+    /// The anchors of the first view.
     anchors: Vec<Anchor>,
 }
 
@@ -223,7 +223,7 @@ impl Trace {
     }
 }
 
-/// The end of a run: the labelling, and what it was made of.
+/// A finished run: the labelling, and the nodes it was made from.
 pub(crate) struct FinishedRounds {
     pub(crate) labelling: Labelling,
     source_ids: Vec<ClassId>,

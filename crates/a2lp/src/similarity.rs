@@ -23,10 +23,10 @@ pub enum Similarity {
 }
 
 impl Similarity {
-    /// σ² of the Gaussian similarity unless somebody sets it; the paper's.
+    /// Default σ² of the Gaussian similarity; the paper's.
     pub const DEFAULT_SIGMA2: f64 = 1.0;
 
-    /// What users write, and what it stands for; parameters have their defaults.
+    /// The words that users write, and their values; parameters have their defaults.
     pub const WORDS: &[(&str, Similarity)] = &[
         ("cosine", Similarity::Cosine),
         ("gaussian", Similarity::Gaussian { sigma2: Similarity::DEFAULT_SIGMA2 }),

@@ -32,7 +32,7 @@ pub(crate) struct ExtractArgs {
     /// Where the features go: .npz, .safetensors, or .npy with the labels and paths beside it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
-    /// What is done to an image before the network sees it: ours (shorter side 256, centre crop 224, ImageNet's mean and
+    /// Transform of the images before the network sees them: ours (shorter side 256, centre crop 224, ImageNet's mean and
     /// deviation), simple, longs, can, tll, dsbn, mstn or lite [default: lite for efficientnet-lite0, else ours]
     #[arg(long, value_name = "NAME")]
     pub(crate) transform: Option<String>,

@@ -25,7 +25,7 @@ fn features_help(domain: &str) -> String {
     after_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\nMore options: a2lp label --help"
 )]
 #[command(
-    after_long_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\n\nEvery option can stand in a TOML file under the same name (neighbours = 30) and be read with --config; what is\ngiven on the command line wins."
+    after_long_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\n\nA TOML file can set every option under the same name (neighbours = 30); --config reads it. The command line wins."
 )]
 pub(crate) struct LabelArgs {
     /// Features of the labelled domain
@@ -43,14 +43,14 @@ pub(crate) struct LabelArgs {
     /// Ids of the target items, copied to the output; not needed when the target file holds them
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) target_ids: Option<PathBuf>,
-    /// Class names, one per line: labels that are numbers then are positions in this list
+    /// Class names, one per line; labels that are numbers are positions in this list
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) class_names: Option<PathBuf>,
     /// Read options from a TOML file; options on the command line win
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// A neighbour graph to use instead of searching: a sparse matrix of scipy.sparse.save_npz over the source rows, then
-    /// the target rows, from `a2lp graph` or anyone else. Directed rows are symmetrised, a symmetric matrix is taken as
+    /// the target rows, from `a2lp graph` or another program. Directed rows are symmetrised, a symmetric matrix is taken as
     /// it is
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) graph: Option<PathBuf>,
@@ -80,10 +80,10 @@ pub(crate) struct LabelArgs {
     /// Exit code 1 at any warning, not only when labels did not reach or the solver did not converge
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) strict: bool,
-    /// Print what the run would do and take (method, memory, seconds), and stop before it begins
+    /// Print method, memory and seconds of the run, and stop before it starts
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) dry_run: bool,
-    /// Refuse to begin when more memory than this would be needed: 4G, 500M
+    /// Refuse to start if the run needs more memory than this: 4G, 500M
     #[arg(long, value_name = "SIZE", help_heading = EVERYDAY, hide_short_help = true, value_parser = crate::memory::parse)]
     pub(crate) max_memory: Option<u64>,
 

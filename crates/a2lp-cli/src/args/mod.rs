@@ -163,8 +163,8 @@ pub(crate) struct ReportArgs {
 /// Turn feature files into another format
 ///
 /// Several files become one, in the order given; a pattern in quotes ('shards/*.parquet') stands for all files it matches, in the
-/// order of their names; - is CSV on standard input. Labels and ids that stand in the files come along; class names take the
-/// place of their numbers.
+/// order of their names; - is CSV on standard input. Labels and ids in the files are kept; class names replace
+/// their numbers.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  a2lp convert part1.csv part2.npz --out all.parquet\n  a2lp convert office.mat --feature-column fts --out office.npz"
@@ -221,7 +221,7 @@ pub(crate) struct GraphArgs {
     /// Seed of searches that have something random in them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Refuse to begin when more memory than this would be needed: 4G, 500M
+    /// Refuse to start if the run needs more memory than this: 4G, 500M
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
     pub(crate) max_memory: Option<u64>,
     /// Save A + Aᵀ, the matrix that labels are propagated over, instead of the lists
@@ -311,7 +311,7 @@ impl Preset {
     }
 }
 
-/// A parser for a closed list of words and what they stand for.
+/// A parser for a closed list of words and their values.
 fn parser<T: Copy + Send + Sync + 'static>(
     values: &'static [(&'static str, T)],
 ) -> impl clap::builder::TypedValueParser<Value = T> {

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 /// Train a network that works in the target domain
 ///
-/// Alternates pseudo-labels and learning (algorithm 1 of the paper): features of both domains, labels for the target by A²LP,
-/// some steps of a learner that draws the domains together, again. Source and target are folders of images, files of features
-/// (a small network is trained on them) or arrays of small grey images (a LeNet). Each round is kept: the same command goes on
-/// where it was interrupted, and gives what it would have given.
+/// Alternates pseudo-labelling and learning (algorithm 1 of the paper). Each round extracts features of both domains, labels the
+/// target by A²LP, and takes some steps with a learner that aligns the domains. Source and target are folders of images, files
+/// of features (a small network is trained on them) or arrays of small grey images (a LeNet). Each round ends with a checkpoint:
+/// the same command continues an interrupted run and ends with the same result.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  a2lp train --demo\n  a2lp train --source src.npz --target tgt.npz --learner mstn --out run/\n  a2lp train --source amazon/ --target webcam/ --learner can --backbone resnet50 --weights resnet50.safetensors --out run/"
@@ -75,13 +75,13 @@ pub(crate) struct TrainHow<T: OptionTable> {
     pub(crate) weights: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: TableArgs<T>,
-    /// What is done to an image: a name of `a2lp extract --help`; training crops and flips at random [default: as there]
+    /// Transform of the images, by a name of `a2lp extract --help`; training crops and flips at random [default: as there]
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) transform: Option<String>,
     /// Apply EXIF orientation
     #[arg(long, hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) upright: bool,
-    /// What computes; vulkan and cuda need a build with that feature [default: cpu]
+    /// Device; vulkan and cuda need a build with that feature [default: cpu]
     #[arg(long, value_name = "NAME", value_parser = parser(DeviceName::WORDS), hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) device: Option<DeviceName>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct PredictArgs {
     /// True labels, to print how many are right
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eval_labels: Option<PathBuf>,
-    /// What computes [default: cpu]
+    /// Device [default: cpu]
     #[arg(long, value_name = "NAME", value_parser = parser(DeviceName::WORDS))]
     pub(crate) device: Option<DeviceName>,
     /// Worker threads; 0 = one per core

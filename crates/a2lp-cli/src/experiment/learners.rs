@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Instant;
 
-/// What came of one training run.
+/// The result of one training run.
 #[derive(Clone, Serialize, Deserialize)]
 struct TrainedCell {
     accuracy: f64,

@@ -91,7 +91,7 @@ impl Manifest {
         let may_hold_features =
             |path: &Path| Format::of_ending(path).is_some_and(|format| format != Format::Text);
         for path in files.iter().filter(|path| may_hold_features(path)) {
-            // What is neither a matrix of features nor an array of images is a file of labels, or somebody else's.
+            // What is neither a matrix of features nor an array of images is a file of labels, or a file we do not know.
             let own = match FeatureFile::open(path) {
                 Ok(file) if file.columns() < 2 || file.rows() == 0 => continue,
                 Ok(mut file) => matches!(file.labels(), Ok(Some(_))),

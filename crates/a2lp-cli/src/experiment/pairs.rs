@@ -94,7 +94,7 @@ pub(super) fn run(args: &ExperimentArgs, method: Option<Method>) -> anyhow::Resu
     study.finish(&notebook, Finding { title, text, header, rows, chart })
 }
 
-/// The pairs asked for: all, or those of one source or to one target.
+/// The pairs asked for: all, or all with one source or one target.
 pub(super) fn wanted<'a>(study: &'a Study) -> anyhow::Result<Vec<(&'a str, &'a str)>> {
     let args = study.args;
     let all: Vec<&str> = study.manifest.domain.iter().map(|domain| domain.name.as_str()).collect();

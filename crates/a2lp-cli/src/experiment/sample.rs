@@ -1,4 +1,4 @@
-//! Drawing rows: so many of each class, the same for the same seed.
+//! Samples of rows: a number of each class, the same for the same seed.
 
 use super::Study;
 use super::manifest::Domain;

@@ -70,7 +70,7 @@ fn describe_consensus(record: &RunRecord) -> String {
     let Some(consensus) = &record.consensus else { return String::new() };
     let names: Vec<&str> = consensus.views.iter().map(|view| view.name.as_str()).collect();
     format!(
-        "views {} agree on {} % of the items; the {} others have fewer than {} votes: check those by hand\n",
+        "views {} agree on {} % of the items; the {} others have fewer than {} votes: check them by hand\n",
         names.join(", "),
         percent(consensus.agreement),
         consensus.disagreements,
@@ -78,7 +78,7 @@ fn describe_consensus(record: &RunRecord) -> String {
     )
 }
 
-/// The quality score, and what the guard made of it.
+/// The quality score, and the guard's verdict.
 fn describe_quality(record: &RunRecord) -> String {
     let mut text = String::new();
     if let Some(quality) = &record.summary.quality {

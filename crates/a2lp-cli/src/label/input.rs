@@ -131,7 +131,7 @@ impl Opened {
         let mut source_rows = source.rows();
         let mut files = [source, target];
         let mut features = stack(&mut files)?;
-        // Before rows are left out, so that the numbers are those of the files.
+        // Before rows are left out, so that row numbers match the files.
         if parameters.similarity().scales_rows() {
             note_zeros(&features, source_rows, &files);
         }
@@ -207,7 +207,7 @@ fn note_zeros(features: &FeatureMatrix, source_rows: usize, files: &[FeatureFile
     }
 }
 
-/// Lists rows that were left out, as far as anybody would read on.
+/// Lists rows that were left out, at most twenty of them.
 fn note_skipped(input: &Input) {
     const SHOWN: usize = 20;
     let rows = &input.skipped_rows;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// What is known of a round: a line of `metrics.jsonl`.
+/// The figures of a round: a line of `metrics.jsonl`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RoundLine {
     pub(crate) round: usize,

@@ -1,4 +1,4 @@
-//! What is trained on: folders of images, files of features, arrays of small images.
+//! Training data: folders of images, files of features, arrays of small images.
 
 use super::Body;
 use crate::label::input::note_unknown_classes;
@@ -10,7 +10,7 @@ use a2lp_train::Inputs;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
-/// The items of a domain and what is known of them.
+/// The items of a domain with their labels and ids.
 pub(crate) struct Items {
     pub(crate) inputs: Inputs,
     /// Class names, one per item.

@@ -95,7 +95,7 @@ fn runs(args: &TrainArgs) -> Vec<(Learner, Labeller)> {
     learners.into_iter().flat_map(with).collect()
 }
 
-/// Light on dark, as anybody would show them to a network that looks at pixels.
+/// Light on dark in both domains: a network that sees pixels should not have to learn an inversion.
 fn items(domain: &DemoDomain, inverted: bool) -> Items {
     let turn = |&pixel: &u8| if inverted { 255 - pixel } else { pixel };
     let picture = |pixels: &[u8]| Picture {

@@ -5,7 +5,7 @@ use super::SIDE;
 
 /// Parts of the image in each direction.
 const CELLS: usize = 4;
-/// Directions told apart, over half a turn.
+/// Bins of gradient direction, over half a turn.
 const DIRECTIONS: usize = 8;
 
 /// Numbers per image.

@@ -23,7 +23,7 @@ pub(crate) trait Arrays {
     }
 }
 
-/// Arrays, and what the user calls them.
+/// Arrays, and the names that the user gave.
 struct ArrayFileReader<A> {
     arrays: A,
     names: FieldNames,

@@ -147,7 +147,7 @@ impl<'a> PlainColumn<'a> {
         if gaps + more_gaps > 0 || rows != parts.rows {
             return Ok(None);
         }
-        // Flags of what is missing go first: those of the rows, then those of the items of lists.
+        // Validity flags come first: of the rows, then of the items of lists.
         let of_ends = part + 1;
         let of_values = of_ends + usize::from(end_bytes.is_some()) + usize::from(item.is_some());
         let of_values = parts.part(of_values)?;
@@ -258,7 +258,7 @@ struct Part<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Finds the parts in a body of so many bytes at `start`, and sees that all of them are in it and claim what can be.
+    /// Finds the parts in a body of `length` bytes at `start`, and checks that all lie inside and claim plausible sizes.
     pub(crate) fn find(
         file: &'a File,
         start: u64,

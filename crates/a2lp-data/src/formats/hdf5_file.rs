@@ -63,7 +63,7 @@ impl Hdf5 {
         })
     }
 
-    /// An array, and what is known of it.
+    /// An array and its header.
     fn open_array(&self, name: &str) -> Result<(Dataset, Header), Problem> {
         let dataset = self.file.dataset(name).map_err(damaged)?;
         let (element, big_endian) = element_of(dataset.dtype())
@@ -256,7 +256,7 @@ fn element_of(kind: &Datatype) -> Option<(ElementType, bool)> {
     }
 }
 
-/// A number as it stands in the file.
+/// The bytes of a number in the file.
 #[derive(Clone, Copy)]
 struct Raw([u8; 8]);
 

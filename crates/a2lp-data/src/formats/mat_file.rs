@@ -82,7 +82,7 @@ impl MatFile {
                 found.variables.push(variable);
             }
             if found.variables.len() > MAX_VARIABLES {
-                return Err(wrong("more variables than anybody has"));
+                return Err(wrong("implausibly many variables"));
             }
             start += bytes;
         }
@@ -102,7 +102,7 @@ impl MatFile {
         let [mut first, mut second] = [[0u8; 4]; 2];
         reader.read_exact(&mut first).and_then(|()| reader.read_exact(&mut second)).map_err(ended)?;
         let kind = self.word(first);
-        // An element of at most four bytes stands in its own tag.
+        // An element of at most four bytes is stored in its own tag.
         if kind >> 16 != 0 {
             let bytes = kind >> 16;
             if bytes > 4 {

@@ -260,7 +260,7 @@ impl Format {
 
     /// The endings of all files that features can be read from (`.npy, .npz, …`).
     pub fn readable_endings() -> String {
-        joined(FORMATS.iter().flat_map(|row| row.endings))
+        joined(FORMATS.iter().filter(|row| row.format != Format::Text).flat_map(|row| row.endings))
     }
 
     /// The endings of all files that features can be written to, also by builds with more features than this one.

@@ -25,7 +25,7 @@ impl Npz {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
-        // Nothing is ever unpacked, but who names such places means no good.
+        // Nothing is ever unpacked, but an honest archive names no such places.
         let stray = |name: &str| name.starts_with('/') || name.split('/').any(|part| part == "..");
         if let Some(name) = archive.file_names().filter_map(Result::ok).find(|name| stray(name)) {
             return Err(Problem::Archive(format!("it names a file elsewhere, '{name}'; not read")));

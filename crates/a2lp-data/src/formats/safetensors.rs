@@ -1,6 +1,6 @@
 //! safetensors: the length of a JSON header, the header, then the elements of every tensor.
 //!
-//! Tensors are `features` (or the only matrix) and `labels`; words stand in the header's metadata as JSON lists.
+//! Tensors are `features` (or the only matrix) and `labels`; words are JSON lists in the header's metadata.
 
 use super::arrays::Arrays;
 use super::elements::{ElementType, Header};
@@ -16,7 +16,7 @@ use std::path::Path;
 /// Longest header accepted, as in the format's own library.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Where words stand in the header.
+/// The key of the words in the header.
 const METADATA: &str = "__metadata__";
 
 /// An open file.
@@ -47,7 +47,7 @@ impl SafetensorsFile {
         Ok(SafetensorsFile { reader, tensors, start, length: bytes - start })
     }
 
-    /// What is known of a tensor, and where its elements begin.
+    /// Shape and type of a tensor, and where its elements begin.
     fn place(&self, name: &str) -> Result<(Header, u64), Problem> {
         let info = self.tensors.get(name).unwrap_or(&Value::Null);
         let damaged = || wrong(format!("the description of '{name}' is damaged"));

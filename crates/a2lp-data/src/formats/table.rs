@@ -25,7 +25,7 @@ pub(crate) trait Batches {
     fn file_bytes(&self) -> u64;
     /// Most bytes held at a time while it is read.
     fn reading_bytes(&self) -> u64;
-    /// Reads these columns, batch after batch, until told to stop.
+    /// Reads these columns, batch after batch, until `take` breaks.
     fn for_each(
         &mut self,
         columns: &[usize],
@@ -33,7 +33,7 @@ pub(crate) trait Batches {
     ) -> Result<(), Problem>;
 }
 
-/// A table, and what the user calls its columns.
+/// A table, and the column names that the user gave.
 struct Table<B> {
     batches: B,
     names: FieldNames,
@@ -215,7 +215,7 @@ fn element_of(kind: &DataType) -> Option<ElementType> {
     })
 }
 
-/// Numbers of all rows of a batch, and where those of each row end, counted from those of the first.
+/// Numbers of all rows of a batch, and the end of each row among them.
 struct Vectors {
     numbers: ArrayRef,
     ends: Vec<usize>,

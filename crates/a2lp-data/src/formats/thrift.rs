@@ -42,7 +42,7 @@ impl Walk<'_> {
                     *slot = Some(number);
                 }
             } else if !matches!(kind, 1 | 2) {
-                // The value of a flag stands in the head.
+                // The value of a flag is part of the head.
                 self.value(kind, depth)?;
             }
         }

@@ -16,7 +16,7 @@ const MAX_PIXELS: u64 = 178_956_970;
 const MAX_EXPANSION: u64 = 1100;
 
 /// Reads an image file, whatever its name says it is, as RGB; grey, palette, CMYK and 16-bit images are converted, and
-/// transparency is dropped. With `upright`, the camera's note on how it was held is heeded.
+/// transparency is dropped. With `upright`, EXIF orientation is applied.
 pub fn decode(path: &Path, upright: bool) -> Result<Picture, DataError> {
     guarded("image", || decode_file(path, upright)).map_err(|problem| DataError::new(path, problem))
 }

@@ -8,13 +8,13 @@ use rand_chacha::ChaCha8Rng;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// The shorter side to so many pixels, the other in proportion: cut off or rounded to a whole number.
+    /// Resize the shorter side to this many pixels, the other in proportion: cut off or rounded to a whole number.
     ShorterSide(usize, Filter, Rest),
-    /// Both sides to so many pixels, whatever the shape was.
+    /// Resize both sides to this many pixels, whatever the shape was.
     Square(usize, Filter),
     CentreCrop(usize, Offset),
     RandomCrop(usize),
-    /// 8 % to all of the area, sides from 3:4 to 4:3, then to so many pixels.
+    /// A random crop of 8 % to all of the area, sides from 3:4 to 4:3, resized to this many pixels.
     RandomResizedCrop(usize),
     Flip,
 }

@@ -13,11 +13,11 @@ pub struct TableFile<'a> {
 
 /// A column of a [`TableFile`].
 pub enum TableColumn<'a> {
-    /// So many numbers per row.
+    /// A vector of this many numbers per row.
     Vectors(usize, &'a [f32]),
     /// A number per row.
     Floats(&'a [f32]),
-    /// A number of every so many numbers per row: one column of a matrix.
+    /// Every n-th number: one column of a matrix with n columns.
     Strided(usize, &'a [f32]),
     /// A whole number per row.
     Integers(&'a [i64]),

@@ -1,4 +1,4 @@
-//! MSTN: the centre of a class in one domain should be where it is in the other.
+//! MSTN's loss: the squared distance between the class centroids of the two domains.
 
 use super::one_hot;
 use burn::tensor::{Device, Tensor, TensorData};

@@ -1,4 +1,4 @@
-//! What learners minimise. One function per formula; each takes tensors and gives a scalar.
+//! Loss functions. One function per formula; each takes tensors and gives a scalar.
 
 mod cdd;
 mod centroids;
@@ -46,13 +46,13 @@ pub(crate) fn entropy(logits: Tensor<2>) -> Tensor<1> {
     (softmax(logits.clone(), 1) * log_softmax(logits, 1)).sum() * (-1.0 / rows.max(1) as f64)
 }
 
-/// Passes values on and turns the gradient round: features learn to do harm where the discriminator learns.
+/// Gradient reversal: passes values on, and gradients times −strength.
 pub(crate) fn reverse_gradient(x: Tensor<2>, strength: f64) -> Tensor<2> {
     let value = x.clone().detach();
     value.clone() + (value - x) * strength
 }
 
-/// How wrong the discriminator is: mean over the target of −ln σ(z), plus mean over the source of −ln σ(−z).
+/// Loss of the discriminator: mean over the target of −ln σ(z), plus mean over the source of −ln σ(−z).
 pub(crate) fn adversarial(source: Tensor<2>, target: Tensor<2>) -> Tensor<1> {
     -log_sigmoid(target).mean() - log_sigmoid(-source).mean()
 }

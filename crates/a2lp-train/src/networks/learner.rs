@@ -1,4 +1,4 @@
-//! Everything that is trained: a body that makes features, perhaps a bottleneck, a classifier, perhaps a discriminator.
+//! The network that is trained: a body that makes features, an optional bottleneck, a classifier, an optional discriminator.
 
 use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet, StemTrail};
 use crate::backbone::{BackboneName, LITE_NAMES, RESNET_NAMES};
@@ -17,10 +17,10 @@ use std::sync::OnceLock;
 /// Features of the bottleneck between a backbone and its classifier.
 const BOTTLENECK: usize = 256;
 
-/// Which network, and what it is made for.
+/// Which network, and its sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkShape {
-    /// What makes the features.
+    /// The body, which makes the features.
     pub body: BodyShape,
     /// A layer of 256 units between a backbone and the classifier, as MSTN has it.
     pub bottleneck: bool,
@@ -37,7 +37,7 @@ impl NetworkShape {
     }
 }
 
-/// What makes the features.
+/// The body, which makes the features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BodyShape {
@@ -84,7 +84,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// The words that users write and what they stand for.
+    /// The words that users write, and their values.
     pub fn words() -> &'static [(&'static str, Body)] {
         static WORDS: OnceLock<Vec<(&str, Body)>> = OnceLock::new();
         WORDS.get_or_init(|| {
@@ -108,7 +108,7 @@ impl Body {
     }
 }
 
-/// A batch on its way into a network.
+/// A batch for a network.
 #[derive(Clone, Debug)]
 pub(crate) enum Batch {
     Rows(Tensor<2>),
@@ -136,18 +136,18 @@ enum BodyNetwork {
     Lite0(EfficientNetLite0),
 }
 
-/// What comes out of a network.
+/// The outputs of a network.
 pub(crate) struct Outputs {
-    /// φ: what the body makes, and what pseudo-labels are made of.
+    /// φ: the features that the body makes; pseudo-labels are made from them.
     pub(crate) features: Tensor<2>,
-    /// What domains are aligned in: the bottleneck, or φ itself.
+    /// The features in which domains are aligned: the bottleneck, or φ itself.
     pub(crate) aligned: Tensor<2>,
     pub(crate) logits: Tensor<2>,
-    /// Where burn's way back ends and ours goes on.
+    /// Where burn's backward pass ends and ours begins.
     pub(crate) trail: Option<StemTrail>,
 }
 
-/// Everything that is trained.
+/// The network that is trained.
 #[derive(Module, Debug)]
 pub(crate) struct LearnerNetwork {
     body: BodyNetwork,
@@ -192,7 +192,7 @@ impl LearnerNetwork {
                 draws.normal_linear(BOTTLENECK, shape.classes, 0.005, 0.1, device),
             )
         } else {
-            // Kaiming's normal start for a layer after a ReLU.
+            // Kaiming's normal initialisation for a layer after a ReLU.
             let deviation = (2.0 / width as f32).sqrt();
             (None, draws.normal_linear(width, shape.classes, deviation, 0.0, device))
         };

@@ -49,7 +49,7 @@ impl LeNet {
         }
     }
 
-    /// The 500 units before the classifier, and what the way back through the convolutions needs.
+    /// The 500 units before the classifier, and what the backward pass through the convolutions needs.
     pub(crate) fn features(&self, images: Tensor<4>, pass: Pass) -> (Tensor<2>, StemTrail) {
         let [batch, ..] = images.dims();
         let device = images.device();
@@ -61,7 +61,7 @@ impl LeNet {
         (relu(self.bn1.forward(self.fc1.forward(out.clone()), pass)), StemTrail { out, trail })
     }
 
-    /// Adds the gradients of the convolutions to those of everything else.
+    /// Adds the gradients of the convolutions to the other gradients.
     pub(crate) fn finish_gradients(
         &self,
         trails: &[StemTrail],

@@ -1,4 +1,4 @@
-//! The convolutions of a LeNet, there and back, by hand: patches times weights, a few images at a time on every core.
+//! The convolutions of a LeNet, forward and backward: patches times weights, a few images at a time on every core.
 //!
 //! At these sizes burn's own spend their time elsewhere than in multiplying; a step takes a third of theirs. What stands in
 //! front of the first layer that burn differentiates needs no more of its graph than the gradient of what comes out here.
@@ -191,7 +191,7 @@ impl Layer {
         let mut of_weights = vec![0f32; self.maps * self.patch()];
         Factor::transposed(&patches, places).multiply(&maps, &mut of_weights);
         let mut of_images = Vec::new();
-        // Nobody asks for the gradient of pixels.
+        // The gradient of pixels is not needed.
         if self.channels > 1 {
             let mut of_patches = patches;
             let patch = self.patch();

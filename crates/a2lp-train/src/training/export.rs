@@ -86,7 +86,7 @@ fn outward(
     let linear = is_linear_weight(name);
     let mut parts: Vec<&str> = name.split('.').filter(|part| !part.is_empty() && *part != "target").collect();
     if parts[0] == "body" {
-        // The kind of the body stands in the header.
+        // The header names the kind of the body.
         parts.drain(..2);
     }
     let lite = *body == BodyShape::Backbone(BackboneName::EfficientnetLite0) && name.contains("body.");

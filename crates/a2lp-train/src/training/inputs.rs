@@ -31,9 +31,9 @@ pub enum Inputs {
     Files {
         /// Where they are.
         paths: Vec<PathBuf>,
-        /// What is done to an image in training, at random.
+        /// The random transform of training.
         train: Transform,
-        /// What is done to an image otherwise.
+        /// The transform otherwise.
         test: Transform,
         /// Apply EXIF orientation.
         upright: bool,

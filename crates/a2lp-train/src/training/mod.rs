@@ -5,7 +5,7 @@
 //!    └────► batches ─► network (train) ─► losses ─► Sgd ◄───────────────────────┘   State is kept after every round
 //! ```
 //!
-//! The truth about the target has no place here: whoever knows it scores what the observer is shown.
+//! The truth about the target does not enter here: an observer that knows it can score the rounds.
 
 mod export;
 mod inputs;
@@ -54,11 +54,11 @@ const STATISTICS_BATCHES: u64 = 50;
 /// CAN stops when centres and labels move less than this.
 const SETTLED: f64 = 0.001;
 
-/// A run that is to be made.
+/// A training run.
 pub struct Training<'a> {
-    /// How.
+    /// The settings.
     pub settings: &'a CheckedTrainSettings,
-    /// Which network.
+    /// The network.
     pub shape: NetworkShape,
     /// Weights of a backbone.
     pub weights: Option<&'a Path>,
@@ -70,7 +70,7 @@ pub struct Training<'a> {
     pub target: &'a Inputs,
     /// Where the state is kept between rounds; a run goes on from what it finds there.
     pub checkpoint: &'a Path,
-    /// What computes.
+    /// The device.
     pub device: DeviceName,
 }
 
@@ -79,9 +79,9 @@ pub struct Training<'a> {
 pub struct Losses {
     /// Cross-entropy on the source.
     pub source: f64,
-    /// What the target adds: entropy, pseudo-labels, distance of centroids, or CDD.
+    /// Loss on the target: entropy, cross-entropy on pseudo-labels, distance of centroids, or CDD.
     pub target: f64,
-    /// How wrong the discriminator is.
+    /// Loss of the discriminator.
     pub domain: f64,
 }
 
@@ -111,9 +111,9 @@ pub struct TrainedRound<'a> {
 
 /// ReportOptions on at a run.
 pub trait TrainObserver: Sync {
-    /// Told before every step: round (from 1; 0 is the warm-up), step of the round, steps there are in it.
+    /// Called before every step: round (from 1; 0 is the warm-up), step of the round, number of steps in it.
     fn progress(&self, round: usize, step: usize, steps: usize) -> ControlFlow<()>;
-    /// Told when a round is over, before it is put down in the checkpoint.
+    /// Called when a round is over, before its checkpoint is written.
     fn round(&self, round: &TrainedRound<'_>) -> Result<(), TrainError>;
 }
 
@@ -121,27 +121,27 @@ pub trait TrainObserver: Sync {
 pub struct Trained {
     /// The network.
     pub model: TrainedModel,
-    /// What its classifier says of each target item: a probability per class.
+    /// A probability per class for each target item.
     pub probabilities: Vec<f32>,
     /// The last pseudo-labels.
     pub labels: Option<TrainingLabels>,
-    /// Rounds that were made, those of earlier calls included.
+    /// Rounds made, including those of earlier calls.
     pub rounds: usize,
     /// Rounds found in the checkpoint; `None` after a fresh start.
     pub resumed: Option<usize>,
 }
 
-/// Everything the network says of all items.
+/// The network's features and probabilities of all items.
 struct Evaluated {
     source: Matrix,
     target: Matrix,
     probabilities: Vec<f32>,
 }
 
-/// A target item's class, where it has one to learn from, and how far to trust it.
+/// A target item's pseudo-label, if it is learned from, and its weight.
 pub(crate) type Weighted = (Option<u32>, f32);
 
-/// What stays the same within a round.
+/// The plan of a round.
 pub(crate) struct Plan {
     round: usize,
     steps: usize,
@@ -195,7 +195,7 @@ impl Training<'_> {
         Ok(Trained { model, probabilities: seen.probabilities, labels, rounds, resumed })
     }
 
-    /// Do the domains have normalisations of their own? Without the target in training there is nothing to normalise by.
+    /// Do the domains have their own batch-norm statistics?
     fn splits(&self) -> bool {
         self.settings.learner.recipe().splits_domains()
     }
@@ -231,12 +231,12 @@ impl Training<'_> {
             let losses = self.source_step(state, order, device)?;
             self.check(losses, 0, step)?;
         }
-        // A new start for what comes next: the direction of the warm-up is not that of the rounds.
+        // The momentum of the warm-up does not fit the rounds.
         state.sgd = Default::default();
         Ok(())
     }
 
-    /// Lets the target through so that its normalisations know it, without learning anything.
+    /// Fills the target's batch-norm statistics, without learning anything.
     fn fill_statistics(
         &self,
         network: &LearnerNetwork,
@@ -338,7 +338,7 @@ impl Training<'_> {
         })
     }
 
-    /// The centres of both domains' classes, where CAN wants them.
+    /// The class centres of both domains, for learners that stop when these have met.
     fn centres(&self, labels: Option<&TrainingLabels>, seen: &Evaluated) -> Option<[Vec<Vec<f64>>; 2]> {
         let labels = labels.filter(|_| self.settings.learner.recipe().is_class_aware())?;
         let seen = RoundView {
@@ -351,7 +351,7 @@ impl Training<'_> {
         Some(seen.centres(labels))
     }
 
-    /// What is learned from in a round, and for how long.
+    /// The labels and the number of steps of a round.
     fn plan(&self, state: &State, round: usize) -> Plan {
         let settings = self.settings;
         let progress = (round - 1) as f64 / settings.rounds as f64;
@@ -390,7 +390,7 @@ impl Training<'_> {
         if finite { Ok(()) } else { Err(TrainError::Diverged { round, step }) }
     }
 
-    /// Everything the network says of both domains.
+    /// The network's features and probabilities of both domains.
     fn evaluate(
         &self,
         state: &State,
@@ -404,7 +404,7 @@ impl Training<'_> {
         Ok(Evaluated { source, target, probabilities })
     }
 
-    /// What a run depends on; a checkpoint of another run is not gone on from.
+    /// A hash of everything a run depends on; a checkpoint with another hash is refused.
     fn fingerprint(&self) -> Result<String, TrainError> {
         let mut hash = Sha256::new();
         let told = serde_json::to_string(&(self.settings, &self.shape, env!("CARGO_PKG_VERSION")));
@@ -457,7 +457,7 @@ fn evaluate(
     Ok((Matrix { columns, values }, probabilities.concat()))
 }
 
-/// Passes the wish to stop on to the graph.
+/// Lets the graph search stop when the observer says so.
 struct Watch<'a> {
     observer: &'a dyn TrainObserver,
     round: usize,

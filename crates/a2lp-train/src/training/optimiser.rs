@@ -31,7 +31,7 @@ pub(crate) struct Group {
 }
 
 impl TrainSettings {
-    /// The group of a parameter of so many dimensions at a rate.
+    /// The group of a parameter by its name and its number of dimensions.
     pub(crate) fn group(&self, name: &str, dimensions: usize, rate: f64) -> Group {
         let share = if name.starts_with("body.") { self.pretrained_rate } else { 1.0 };
         let vector = dimensions == 1;

@@ -1,5 +1,4 @@
-//! Which items go into a batch. Every batch depends on the seed and its number alone, so that a run can be resumed
-//! anywhere.
+//! Batches. Every batch depends only on the seed and its number, so a run can be resumed anywhere.
 
 use crate::draws::{Draws, Purpose};
 use std::cell::RefCell;
@@ -71,7 +70,7 @@ impl ClassAware {
         ClassAware { classes: kept, source: by_source, target: by_target, in_batch, items }
     }
 
-    /// CAN's number of steps in a round: an epoch of the larger domain, in batches of so many classes.
+    /// CAN's number of steps in a round: an epoch of the larger domain, in batches of a few classes.
     pub(crate) fn steps(&self) -> usize {
         let batches = |rows: &[usize]| rows.len() / self.items.clamp(1, rows.len().max(1));
         let all: usize = self

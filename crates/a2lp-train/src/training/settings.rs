@@ -23,7 +23,7 @@ pub enum Labeller {
 }
 
 impl Labeller {
-    /// The words that users write and what they stand for.
+    /// The words that users write, and their values.
     pub const WORDS: &[(&str, Labeller)] = &[
         ("own", Labeller::Own),
         ("lp", Labeller::Lp),
@@ -254,7 +254,7 @@ impl std::ops::Deref for CheckedTrainSettings {
 }
 
 impl CheckedTrainSettings {
-    /// What is learned from the target.
+    /// The learner.
     pub fn learner(&self) -> Learner {
         self.0.learner
     }

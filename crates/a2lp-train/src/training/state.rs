@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) settled: bool,
 }
 
-/// What stands in the header of a checkpoint.
+/// The header of a checkpoint.
 #[derive(Serialize, Deserialize)]
 struct Head {
     fingerprint: String,

@@ -18,7 +18,7 @@ pub(super) struct FullGraph<'v> {
 /// Columns of V summed up by one task.
 const COLUMNS_PER_TASK: usize = 64;
 
-/// The full graph over the rows of `base`, then those of `anchors`.
+/// The full graph over the rows of `base`, then of `anchors`.
 pub(crate) fn full_graph<'v>(
     base: &'v FeatureMatrix,
     anchors: &'v FeatureMatrix,

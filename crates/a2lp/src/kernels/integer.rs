@@ -190,7 +190,7 @@ impl PackedBytes {
         let starts = range.clone().step_by(kernel.width);
         for (panel, first) in bytes_mut(&mut self.values).chunks_exact_mut(panel_bytes).zip(starts) {
             for lane in 0..kernel.width {
-                // Lanes past the end repeat the last row; nobody looks at them.
+                // Lanes past the end repeat the last row; their scores are not used.
                 let row = rows.row((first + lane).min(range.end - 1));
                 for (group, four) in panel.chunks_exact_mut(4 * kernel.width).zip(row.chunks_exact(4)) {
                     group[4 * lane..][..4].copy_from_slice(four);

@@ -122,7 +122,7 @@ const STRETCH: usize = DEPTH + 16;
 struct RegisterTile<'a> {
     /// As many rows as the tile is high, STRETCH apart.
     rows: &'a [f32],
-    /// Rows whose results are wanted; those of the others are not stored.
+    /// Rows whose results are wanted; other results are not stored.
     live: usize,
     panel: &'a [f32],
     depth: usize,

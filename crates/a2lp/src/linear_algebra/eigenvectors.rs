@@ -95,7 +95,7 @@ impl Tridiagonal {
         Ok(Tridiagonal { n, diagonal, beside, reflections: a, scales, norm })
     }
 
-    /// What is as good as zero.
+    /// Smaller values count as zero.
     fn tiny(&self) -> f64 {
         (self.norm * f64::EPSILON).max(1e-300)
     }
@@ -116,7 +116,7 @@ impl Tridiagonal {
         count
     }
 
-    /// The eigenvalue with so many below it.
+    /// The eigenvalue that has this many below it.
     fn eigenvalue(&self, rank: usize) -> f64 {
         let norm = self.norm;
         let (mut low, mut high) = (-norm, norm);

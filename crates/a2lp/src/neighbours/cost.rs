@@ -1,4 +1,4 @@
-//! What the searches cost, as far as one can tell beforehand, and which of them `auto` takes.
+//! The estimated cost of each search, and the search that `auto` takes.
 //!
 //! The constants are thread-seconds, set by hand after runs of 6,000 to 300,000 rows of 64 to 2048 columns on a CPU with
 //! AVX-512, which they met within a factor of two; `benches/compare.py scaling` prints predicted beside measured. Other

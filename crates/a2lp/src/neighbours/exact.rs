@@ -43,7 +43,7 @@ impl Scorer for FullScores<'_> {
     }
 }
 
-/// The nearest other rows of every row. Those of other features of the same rows spare many comparisons.
+/// The nearest other rows of every row. Known neighbours in other features of the same rows save many comparisons.
 pub(super) fn find(
     features: &FeatureMatrix,
     wanted: Wanted,

@@ -1,5 +1,5 @@
 //! Adding nodes to a finished graph. New nodes can only push old neighbours out, so it is enough to score
-//! the new rows against all rows: the lists then equal those of a graph built anew, bit for bit.
+//! the new rows against all rows: the lists then equal a rebuilt graph bit for bit.
 
 use super::{BestOf, ListMut, NeighbourLists, Ranked};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
@@ -7,7 +7,7 @@ use crate::kernels::{PackedRows, ScoreTile};
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 
-/// Inserts the rows of `anchors` from `first_new` on. Nodes are the rows of `base`, then those of `anchors`;
+/// Inserts the rows of `anchors` from `first_new` on. Nodes are the rows of `base`, then of `anchors`;
 /// `lists` covers all of them but the new ones, and afterwards all.
 pub(crate) fn insert_nodes(
     lists: &mut NeighbourLists,

@@ -48,7 +48,7 @@ impl GraphReport {
         GraphReport { method: GraphMethod::Exact, recall: 1.0, sampled_rows: 0, certified: 1.0 };
 }
 
-/// What the search was and what it missed, for people.
+/// The search and the share of neighbours it missed, for people.
 impl fmt::Display for GraphReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} search", self.method.as_str())?;
@@ -68,7 +68,7 @@ impl fmt::Display for GraphReport {
 pub(crate) enum Wanted {
     /// The nearest of all other rows.
     Nearest(usize),
-    /// So many of the rows before `first_target`, and so many of those from there on.
+    /// A number of the rows before `first_target`, and a number of the rows from there on.
     OfEach { first_target: usize, source: usize, target: usize },
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct NeighbourLists {
     /// How many of them are taken.
     lengths: Vec<u32>,
     slots: Vec<Ranked>,
-    /// The first so many lists take no further neighbours.
+    /// The number of first lists that take no further neighbours.
     closed: usize,
 }
 
@@ -208,7 +208,7 @@ impl NeighbourLists {
         lists
     }
 
-    /// One list after the other, each with room for `k`; they are freed on the way.
+    /// One list after the other, each with room for `k`; each is freed once it is copied.
     fn from_lists(sorted: Vec<Vec<Ranked>>, k: usize) -> Self {
         let mut lists = Self::with_capacity(sorted.len(), k);
         sorted.into_iter().for_each(|list| lists.push(&list, k));

@@ -12,7 +12,7 @@ const SAMPLE_PER_CENTRE: usize = 32;
 /// Rounds of k-means; more change the groups, not the search.
 const ROUNDS: usize = 4;
 
-/// Groups for so many rows. More groups mean fewer rows to look at and more centres to compare with.
+/// Number of groups for a number of rows. More groups mean fewer rows to visit and more centres to compare with.
 pub(super) fn usual_groups(rows: usize) -> usize {
     ((1.1 * (rows as f64).sqrt()) as usize).max(rows / 250).clamp(1, rows)
 }
@@ -204,7 +204,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// Who visits which group. Kept in few pieces: memory would be torn to shreds by many small ones.
+/// The visitors of each group, in few large allocations: many small ones would fragment memory.
 pub(super) struct Visits {
     /// Positions, by group.
     visitors: Vec<usize>,

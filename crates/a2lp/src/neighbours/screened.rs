@@ -1,6 +1,6 @@
 //! The screened graph: six-bit rows propose more candidates than needed, full scores choose among them.
 //!
-//! Scores and order of the lists are those of the exact graph; only a neighbour whose cheap score fell short of the
+//! Scores and order of the lists equal the exact graph's; only a neighbour whose cheap score fell short of the
 //! candidates can be missing. Rows where that is likely are looked at again in full. How many neighbours are missing is
 //! measured on a sample of rows in every run, and a row is *certified* when an error bound proves that none can be.
 

@@ -44,7 +44,7 @@ impl Serialize for Neighbours {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GraphMethod {
-    /// What is fastest for the size at hand without missing a neighbour.
+    /// The fastest search for the size at hand.
     Auto,
     /// Every pair in full.
     Exact,
@@ -132,7 +132,7 @@ pub enum Unreached {
 macro_rules! words {
     ($($choice:ident { $($word:literal => $variant:ident),* })*) => {
         $(impl $choice {
-            /// What users write, and what it stands for.
+            /// The words that users write, and their values.
             pub const WORDS: &[(&str, $choice)] = &[$(($word, $choice::$variant)),*];
 
             /// The word for it.

@@ -92,7 +92,7 @@ macro_rules! info {
 // One entry declares a parameter everywhere: the builder, the command line, files of options, Python and the documentation.
 // The doc comment is the help text.
 parameters! {
-    /// How labels come to the target: lp (label propagation, once), a2lp (with anchors, the paper's), consensus (two or
+    /// Method: lp (label propagation, once), a2lp (with anchors, the paper's), consensus (two or
     /// three differently built graphs that vote in every round: two to six times as long, more reliable where the domains
     /// are far apart)
     method(Method): Method = Method::A2lp, "method", "METHOD", Common;
@@ -107,14 +107,14 @@ parameters! {
     rounds(usize): usize = 10, "n_rounds", "N", Everyday;
     /// How alike two vectors are. Cosine suits network features; the others use the vectors' lengths as well
     similarity(Similarity): Similarity = Similarity::Cosine, "metric", "SIMILARITY", Everyday;
-    /// How neighbours are searched for. Exact compares every pair in full. Screened looks at six bits of every number
-    /// first and misses next to nothing; pruned looks only at groups of rows nearby and misses about one in a hundred;
-    /// nndescent is the paper's. These three report how many neighbours they missed. Auto takes exact, and for so many
-    /// rows that it would take long, screened or pruned
+    /// Search for neighbours. Exact compares every pair in full. Screened compares six bits of every number first and
+    /// misses next to nothing; pruned compares only groups of rows nearby and misses about one in a hundred; nndescent is
+    /// the paper's. These three report how many neighbours they missed. Auto takes exact for small data, screened or
+    /// pruned for large
     graph_method(GraphMethod): GraphMethod = GraphMethod::Auto, "graph_method", "SEARCH", Everyday;
     /// Source rows that become nodes: all, or one centre per class, for a source far larger than the target
     source_nodes(SourceNodes): SourceNodes = SourceNodes::All, "source_nodes", "NODES", Everyday;
-    /// What an item gets that no label reaches: nothing, or the label of the most similar labelled node
+    /// Label of items that no label reaches: none, or the label of the most similar labelled node
     unreached(Unreached): Unreached = Unreached::Unlabelled, "unreached", "WHAT", Everyday;
     /// Mark items below this confidence (0 to 1) as low-confidence; they keep their label
     min_confidence(f32): f32 = 0.0, "min_confidence", "W", Common;
@@ -293,7 +293,7 @@ impl CheckedParameters {
         self.0.method
     }
 
-    /// Are the labels compared with those of plain label propagation?
+    /// Are the labels compared with plain label propagation?
     pub fn guard(&self) -> bool {
         self.0.guard
     }

@@ -42,7 +42,7 @@ impl SoftLabels {
         self.values.len().checked_div(self.classes).unwrap_or(0)
     }
 
-    /// Scores at or below this cannot be told from 0.
+    /// Scores at or below this are indistinguishable from 0.
     pub fn error(&self) -> f32 {
         self.error
     }

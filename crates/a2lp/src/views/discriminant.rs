@@ -25,7 +25,7 @@ pub(super) struct Discriminant {
 }
 
 impl Discriminant {
-    /// Of centred rows of unit length; `labels` are those of the source.
+    /// Of centred rows of unit length, with the labels of the source.
     pub(super) fn new(
         centred: &FeatureMatrix,
         first_target: usize,
