@@ -1,50 +1,26 @@
 //! The features less the mean of their own domain, with neighbours from both domains. Also the space of the quality score.
 
-use super::nodes::{AnchorRule, Graph, Nodes, Scaling};
-use super::{Setup, View, ViewName};
-use crate::anchors::Anchor;
+use super::Setup;
+use super::nodes::{Graph, Nodes, Scaling};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
 use crate::neighbours::Wanted;
-use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
 
-pub(super) struct Centred(Nodes);
-
-impl Centred {
-    /// Of centred rows of unit length.
-    pub(super) fn new(
-        centred: FeatureMatrix,
-        first_target: usize,
-        labels: Vec<Option<ClassId>>,
-        k: usize,
-        run: &Setup<'_>,
-    ) -> Result<Self, Error> {
-        let (lists, report) = run.search(&centred, half_of_each(k, first_target), Similarity::Dot3)?;
-        // Quality is measured on the lists without anchors.
-        let graph = Graph::nearest(k, lists, run.parameters.quality);
-        let scaling = Scaling::Unit { norms: None };
-        Ok(Centred(Nodes::new(centred, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))))
-    }
-}
-
-impl View for Centred {
-    fn name(&self) -> ViewName {
-        ViewName::Centred
-    }
-
-    fn nodes(&self) -> &Nodes {
-        &self.0
-    }
-
-    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
-        Ok(self.0.add_anchors(labels, round, AnchorRule::from(run.parameters)))
-    }
-
-    fn into_nodes(self: Box<Self>) -> Nodes {
-        self.0
-    }
+/// Nodes of centred rows of unit length.
+pub(super) fn nodes(
+    centred: FeatureMatrix,
+    first_target: usize,
+    labels: Vec<Option<ClassId>>,
+    k: usize,
+    run: &Setup<'_>,
+) -> Result<Nodes, Error> {
+    let (lists, report) = run.search(&centred, half_of_each(k, first_target), Similarity::Dot3)?;
+    // Quality is measured on the lists without anchors.
+    let graph = Graph::nearest(k, lists, run.parameters.quality);
+    let scaling = Scaling::Unit { norms: None };
+    Ok(Nodes::new(centred, first_target, labels, Similarity::Dot3, scaling, graph, Some(report)))
 }
 
 /// Half of k neighbours from the source, half from the target, at least one of each.

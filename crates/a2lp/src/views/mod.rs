@@ -24,9 +24,8 @@ use crate::observer::Observer;
 use crate::parameters::{CheckedParameters, Method};
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
-use centred::Centred;
 use discriminant::Discriminant;
-use raw::Raw;
+use nodes::AnchorRule;
 use serde::{Deserialize, Serialize};
 
 /// The name of a view.
@@ -67,6 +66,30 @@ pub(crate) trait View: Send {
     fn into_nodes(self: Box<Self>) -> Nodes;
 }
 
+/// A view whose rows and graph stay the same but for the anchors.
+struct FixedView {
+    name: ViewName,
+    nodes: Nodes,
+}
+
+impl View for FixedView {
+    fn name(&self) -> ViewName {
+        self.name
+    }
+
+    fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
+        Ok(self.nodes.add_anchors(labels, round, AnchorRule::from(run.parameters)))
+    }
+
+    fn into_nodes(self: Box<Self>) -> Nodes {
+        self.nodes
+    }
+}
+
 /// The parameters of a run and its observer.
 pub(crate) struct Setup<'a> {
     pub(crate) parameters: &'a CheckedParameters,
@@ -99,7 +122,8 @@ pub(crate) fn build(
     run: &Setup<'_>,
 ) -> Result<Vec<Box<dyn View>>, Error> {
     if run.parameters.method != Method::Consensus {
-        return Ok(vec![Box::new(Raw::new(domains, graph, run)?)]);
+        let nodes = raw::nodes_as_asked(domains, graph, run)?;
+        return Ok(vec![Box::new(FixedView { name: ViewName::Raw, nodes })]);
     }
     let Domains { mut features, source_rows, source_labels } = domains;
     let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
@@ -112,9 +136,11 @@ pub(crate) fn build(
     let discriminant = (run.parameters.views > 2)
         .then(|| Discriminant::new(&centred, source_rows, &labels, classes, k, run))
         .transpose()?;
+    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, run)?;
+    let centred = centred::nodes(centred, source_rows, labels, k, run)?;
     let mut views: Vec<Box<dyn View>> = vec![
-        Box::new(Raw::of_unit_rows(features, source_rows, &labels, k, run)?),
-        Box::new(Centred::new(centred, source_rows, labels, k, run)?),
+        Box::new(FixedView { name: ViewName::Raw, nodes: raw }),
+        Box::new(FixedView { name: ViewName::Centred, nodes: centred }),
     ];
     views.extend(discriminant.map(|view| Box::new(view) as Box<dyn View>));
     Ok(views)

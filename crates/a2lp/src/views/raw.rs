@@ -1,91 +1,67 @@
 //! The features as given: the one view of A²LP, and the first of the consensus.
 
-use super::nodes::{AnchorRule, Graph, Nodes, Scaling};
-use super::{Setup, View, ViewName};
-use crate::anchors::Anchor;
+use super::Setup;
+use super::nodes::{Graph, Nodes, Scaling};
 use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix, class_centres};
 use crate::graph::NeighbourGraph;
 use crate::labels::ClassId;
 use crate::neighbours::Wanted;
 use crate::parameters::{AnchorMode, SourceNodes};
-use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
 
-pub(super) struct Raw(Nodes);
-
-impl Raw {
-    /// With the similarity, the source nodes and the graph asked for.
-    pub(super) fn new(
-        domains: Domains,
-        graph: Option<NeighbourGraph>,
-        run: &Setup<'_>,
-    ) -> Result<Self, Error> {
-        let Domains { mut features, source_rows, source_labels } = domains;
-        let classes = source_labels.classes().len();
-        let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
-        let mut first_target = source_rows;
-        if run.parameters.source_nodes == SourceNodes::Centres {
-            let (centres, of) = class_centres(&features, source_labels.ids(), classes);
-            first_target = centres.rows();
-            features.replace_head(source_rows, &centres);
-            labels = of.into_iter().map(Some).collect();
+/// Nodes with the similarity, the source nodes and the graph asked for.
+pub(super) fn nodes_as_asked(
+    domains: Domains,
+    graph: Option<NeighbourGraph>,
+    run: &Setup<'_>,
+) -> Result<Nodes, Error> {
+    let Domains { mut features, source_rows, source_labels } = domains;
+    let classes = source_labels.classes().len();
+    let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
+    let mut first_target = source_rows;
+    if run.parameters.source_nodes == SourceNodes::Centres {
+        let (centres, of) = class_centres(&features, source_labels.ids(), classes);
+        first_target = centres.rows();
+        features.replace_head(source_rows, &centres);
+        labels = of.into_iter().map(Some).collect();
+    }
+    labels.resize(features.rows(), None);
+    let similarity = run.parameters.similarity;
+    let scaling = match similarity.scales_rows() {
+        true => Scaling::Unit { norms: Some(features.normalise_rows()) },
+        false => Scaling::AsGiven,
+    };
+    let mut report = None;
+    let graph = match run.neighbours(features.rows(), classes) {
+        None => Graph::Full,
+        Some(k) => {
+            let lists = match graph {
+                Some(graph) => graph.into_lists(features.rows(), similarity)?,
+                None => {
+                    let (lists, found) = run.search(&features, Wanted::Nearest(k), similarity)?;
+                    report = Some(found);
+                    lists
+                }
+            };
+            let replaces = run.parameters.anchor_mode == AnchorMode::Replace && run.parameters.rounds > 1;
+            Graph::nearest(k, lists, replaces)
         }
-        labels.resize(features.rows(), None);
-        let similarity = run.parameters.similarity;
-        let scaling = match similarity.scales_rows() {
-            true => Scaling::Unit { norms: Some(features.normalise_rows()) },
-            false => Scaling::AsGiven,
-        };
-        let mut report = None;
-        let graph = match run.neighbours(features.rows(), classes) {
-            None => Graph::Full,
-            Some(k) => {
-                let lists = match graph {
-                    Some(graph) => graph.into_lists(features.rows(), similarity)?,
-                    None => {
-                        let (lists, found) = run.search(&features, Wanted::Nearest(k), similarity)?;
-                        report = Some(found);
-                        lists
-                    }
-                };
-                let replaces = run.parameters.anchor_mode == AnchorMode::Replace && run.parameters.rounds > 1;
-                Graph::nearest(k, lists, replaces)
-            }
-        };
-        Ok(Raw(Nodes::new(features, first_target, labels, similarity, scaling, graph, report)))
-    }
-
-    /// For the consensus: rows of unit length, edges that weigh the cube of the cosine.
-    pub(super) fn of_unit_rows(
-        features: FeatureMatrix,
-        first_target: usize,
-        labels: &[Option<ClassId>],
-        k: usize,
-        run: &Setup<'_>,
-    ) -> Result<Self, Error> {
-        let (lists, report) = run.search(&features, Wanted::Nearest(k), Similarity::Dot3)?;
-        let graph = Graph::nearest(k, lists, false);
-        let scaling = Scaling::Unit { norms: None };
-        let labels = labels.to_vec();
-        Ok(Raw(Nodes::new(features, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))))
-    }
+    };
+    Ok(Nodes::new(features, first_target, labels, similarity, scaling, graph, report))
 }
 
-impl View for Raw {
-    fn name(&self) -> ViewName {
-        ViewName::Raw
-    }
-
-    fn nodes(&self) -> &Nodes {
-        &self.0
-    }
-
-    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
-        Ok(self.0.add_anchors(labels, round, AnchorRule::from(run.parameters)))
-    }
-
-    fn into_nodes(self: Box<Self>) -> Nodes {
-        self.0
-    }
+/// For the consensus: rows of unit length, edges that weigh the cube of the cosine.
+pub(super) fn nodes_of_unit_rows(
+    features: FeatureMatrix,
+    first_target: usize,
+    labels: &[Option<ClassId>],
+    k: usize,
+    run: &Setup<'_>,
+) -> Result<Nodes, Error> {
+    let (lists, report) = run.search(&features, Wanted::Nearest(k), Similarity::Dot3)?;
+    let graph = Graph::nearest(k, lists, false);
+    let scaling = Scaling::Unit { norms: None };
+    let labels = labels.to_vec();
+    Ok(Nodes::new(features, first_target, labels, Similarity::Dot3, scaling, graph, Some(report)))
 }
