@@ -32,7 +32,8 @@
 //! let target = FeatureMatrix::from_rows(&[[0.9, 0.3], [0.3, 0.7]])?;
 //! let domains = Domains::new(source, Labels::new(&["mug", "bike"]), target)?;
 //! let labelling = label(domains, &Parameters::new().neighbours(2).check()?)?;
-//! assert_eq!(labelling.pseudo_labels.labels(), [Some(0), Some(1)]);
+//! let [mug, bike] = ["mug", "bike"].map(|name| labelling.classes.find(name));
+//! assert_eq!(labelling.pseudo_labels.labels(), [mug, bike]);
 //! # Ok::<(), a2lp::Error>(())
 //! ```
 
