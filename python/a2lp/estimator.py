@@ -98,6 +98,9 @@ class A2LP(_WithoutSklearn):
         more reliable where the domains are far apart.
     views : 2 or 3, default 3
         Graphs that vote in a consensus.
+    mix : 'auto', 'same' or 'own'
+        Class mix of the target that a consensus assumes: the source's, its own (classes may be absent), or the one of both that
+        fits the graph better after three rounds.
     quality : bool, default False
         Measure how consistent the labels look, which takes another graph.
     guard : bool, default False
@@ -145,6 +148,7 @@ class A2LP(_WithoutSklearn):
     anchors_, anchor_classes_, anchor_rounds_ : the anchors' vectors, their classes, the round each was made after
     trace_ : one dict per round
     votes_ : views of a consensus that gave the row its label (0 for labelled rows); None for the other methods
+    mix_ : dict of 'chosen' ('same' or 'own'), 'fit_same' and 'fit_own' for a consensus, else None
     guard_ : dict of 'method', 'score', 'lp_score' and 'fell_back' with guard=True, else None
     quality_ : dict of 'score', 'reverse' and 'coherence' with quality=True or guard=True, else None. Ranks runs on the
         same features; no estimate of the accuracy
@@ -170,6 +174,7 @@ class A2LP(_WithoutSklearn):
         *,
         method: str = "a2lp",
         views: int = 3,
+        mix: str = "auto",
         quality: bool = False,
         guard: bool = False,
         metric: str = "cosine",
@@ -196,6 +201,7 @@ class A2LP(_WithoutSklearn):
         self.n_rounds = n_rounds
         self.method = method
         self.views = views
+        self.mix = mix
         self.quality = quality
         self.guard = guard
         self.metric = metric
@@ -276,7 +282,7 @@ class A2LP(_WithoutSklearn):
         self.anchors_ = np.empty((0, X.shape[1]), dtype=np.float32)
         self.anchor_classes_ = self.classes_[:0]
         self.anchor_rounds_ = np.array([], dtype=np.int64)
-        self.votes_ = self.quality_ = self.guard_ = None
+        self.votes_ = self.quality_ = self.guard_ = self.mix_ = None
         self.trace_ = []
         self.n_iter_ = 1
 
@@ -321,6 +327,7 @@ class A2LP(_WithoutSklearn):
         self.anchor_rounds_ = np.array([entry[1] for entry in about], dtype=np.int64)
         self.quality_ = json.loads(fitted.quality())
         self.guard_ = json.loads(fitted.guard())
+        self.mix_ = json.loads(fitted.mix())
         self.votes_ = None
         if (votes := fitted.votes()) is not None:
             self.votes_ = np.zeros(rows, dtype=np.int64)

@@ -229,6 +229,11 @@ impl Fitted {
         serde_json::to_string(&self.labelling.guard).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
+    /// The class mix that a consensus assumes, as JSON; null for the other methods.
+    fn mix(&self) -> PyResult<String> {
+        serde_json::to_string(&self.labelling.mix).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
     /// Views of a consensus that gave each target item its label; `None` for the other methods.
     fn votes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let votes = self.labelling.votes()?;

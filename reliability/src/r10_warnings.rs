@@ -20,7 +20,7 @@ const TROUBLES: [Trouble; 6] = [
             }
         }
     }),
-    ("classes that nobody got", "empty-classes", "got no target item", "", |data| {
+    ("classes that the target lacks", "absent-classes", "are probably absent from the target", "", |data| {
         like_the_first_class(data);
     }),
     ("one class takes all", "dominant", "takes", "", |data| {

@@ -3,6 +3,7 @@
 use crate::svg::{Anchor, Axes, Drawing, Ink, LEFT, class_colour, count, escape, percent, shorten};
 use crate::trace::{AffinityPicture, CalibrationBin, Map, MapKind, NO_CLASS};
 use crate::{Chart, Run};
+use a2lp::evaluation::RoundScore;
 use base64::Engine;
 use std::collections::BTreeMap;
 
@@ -167,7 +168,7 @@ fn bars<'a>(ink: &'a Ink, groups: &[(String, Vec<Bar<'_>>)], key: &[(String, Str
 
 fn accuracy_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
     let rounds = &run.record.evaluation.as_ref()?.rounds;
-    let of = |name: &str, value: fn(&a2lp::evaluation::RoundScore) -> f64| Line {
+    let of = |name: &str, value: fn(&RoundScore) -> f64| Line {
         name: name.into(),
         points: rounds.iter().map(|r| (r.round as f64, value(r))).collect(),
     };
@@ -185,10 +186,10 @@ fn accuracy_by_round(run: &Run, ink: &Ink) -> Option<Figure> {
         both.truncate(1);
         both[0].name = "the vote".into();
         for view in &consensus.views {
-            let accuracies = view.accuracy_by_round.iter().flatten();
+            let point = |round: &RoundScore| Some((round.round as f64, view.accuracy(round.round)?));
             both.push(Line {
                 name: format!("{} view", view.name.as_str()),
-                points: rounds.iter().zip(accuracies).map(|(round, &a)| (round.round as f64, a)).collect(),
+                points: rounds.iter().filter_map(point).collect(),
             });
         }
     }

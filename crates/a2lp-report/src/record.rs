@@ -2,8 +2,8 @@
 
 use a2lp::evaluation::{RoundScore, Score, TargetTruth};
 use a2lp::{
-    CheckedParameters, ClassId, Error, GraphReport, Guard, Labelling, Quality, Round, Solver, Status,
-    ViewName, Warning,
+    CheckedParameters, ClassId, Error, GraphReport, Guard, Labelling, MixChoice, Quality, Round, Solver,
+    Status, ViewName, Warning,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -111,6 +111,25 @@ pub struct Consensus {
     pub disagreements: usize,
     /// Rows of those items, at most 1,000; the labels file has the votes of all.
     pub disagreement_rows: Vec<usize>,
+    /// The class mix that the labels assume, and how well each hypothesis fits.
+    #[serde(default)]
+    pub mix: Option<MixChoice>,
+    /// The class shares of both domains.
+    #[serde(default)]
+    pub class_shares: Vec<ClassShare>,
+}
+
+/// The share of a class in both domains.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClassShare {
+    /// Its name.
+    pub class: String,
+    /// Its share of the source.
+    pub source: f64,
+    /// Its estimated share of the target.
+    pub target: f64,
+    /// Is it probably absent from the target?
+    pub probably_absent: bool,
 }
 
 /// One view of a consensus.
@@ -118,8 +137,22 @@ pub struct Consensus {
 pub struct ViewRecord {
     /// Which.
     pub name: ViewName,
-    /// Its own accuracy after every round, where the truth is known.
+    /// The first round in which it voted.
+    #[serde(default = "first_round")]
+    pub first_round: usize,
+    /// Its own accuracy in every round from that one on, if the truth is known.
     pub accuracy_by_round: Option<Vec<f64>>,
+}
+
+fn first_round() -> usize {
+    1
+}
+
+impl ViewRecord {
+    /// Its accuracy in a round, from 1.
+    pub fn accuracy(&self, round: usize) -> Option<f64> {
+        self.accuracy_by_round.as_ref()?.get(round.checked_sub(self.first_round)?).copied()
+    }
 }
 
 /// Most rows of disagreements that a record lists.
@@ -137,14 +170,30 @@ impl Consensus {
             .iter()
             .map(|view| ViewRecord {
                 name: view.name,
+                first_round: view.first_round,
                 accuracy_by_round: view.labels_by_round.iter().map(accuracy).collect(),
             })
             .collect();
         let mut disagreement_rows = labelling.disagreements();
         let disagreements = disagreement_rows.len();
         disagreement_rows.truncate(MAX_DISAGREEMENTS);
-        Some(Consensus { views, agreement, disagreements, disagreement_rows })
+        let (mix, class_shares) = (labelling.mix.clone(), class_shares(labelling));
+        Some(Consensus { views, agreement, disagreements, disagreement_rows, mix, class_shares })
     }
+}
+
+fn class_shares(labelling: &Labelling) -> Vec<ClassShare> {
+    let absent = labelling.absent_classes();
+    let share =
+        |counts: &[usize], class: usize| counts[class] as f64 / counts.iter().sum::<usize>().max(1) as f64;
+    let counts = labelling.pseudo_labels.class_counts();
+    let of = |(class, name): (usize, &String)| ClassShare {
+        class: name.clone(),
+        source: share(&labelling.source_counts, class),
+        target: share(&counts, class),
+        probably_absent: absent.contains(&(class as ClassId)),
+    };
+    labelling.classes.names().iter().enumerate().map(of).collect()
 }
 
 /// Bytes.

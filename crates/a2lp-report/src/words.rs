@@ -1,8 +1,10 @@
 //! A run in words: the result, how reliable it is, and where to look.
 
 use crate::Run;
+use crate::record::Consensus;
 use crate::svg::{count, percent, several};
 use crate::trace::NO_CLASS;
+use a2lp::{AssumedMix, MixChoice};
 use std::cmp::Reverse;
 
 /// Sentences for the head of the page, the most important first.
@@ -40,6 +42,7 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
             percent(consensus.agreement),
             several(consensus.disagreements, "item")
         ));
+        sentences.extend(mix(consensus));
     }
     if let Some(quality) = &summary.quality {
         sentences.push(format!(
@@ -86,6 +89,28 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
     }
     sentences.push(settled(run));
     sentences
+}
+
+/// The class mix that the labels assume, and classes that are probably absent.
+fn mix(consensus: &Consensus) -> Option<String> {
+    let MixChoice { chosen, fit_same, fit_own } = consensus.mix.as_ref()?;
+    let mut text: String = match chosen {
+        AssumedMix::Own => "The labels assume that the target has its own class mix".into(),
+        _ => "The labels assume that the target has the class mix of the source".into(),
+    };
+    if let (Some(same), Some(own)) = (fit_same, fit_own) {
+        text += &format!(" (fit {own:.3} with its own mix, {same:.3} with the source's)");
+    }
+    let absent: Vec<&str> = consensus
+        .class_shares
+        .iter()
+        .filter(|share| share.probably_absent)
+        .map(|share| share.class.as_str())
+        .collect();
+    if !absent.is_empty() {
+        text += &format!("; probably absent: {}", absent.join(", "));
+    }
+    Some(text + ".")
 }
 
 fn share(part: usize, of: usize) -> String {

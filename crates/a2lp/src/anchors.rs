@@ -16,6 +16,8 @@ pub struct Anchor {
     pub items: usize,
     /// Its feature vector in the graph.
     pub vector: Vec<f32>,
+    /// Its weight as a labelled node, where a source row has 1.
+    pub mass: f32,
 }
 
 /// How target rows are averaged.
@@ -29,6 +31,16 @@ pub(crate) struct Averaging<'a> {
     pub(crate) unit: bool,
     /// Use the entropy weights, or all alike?
     pub(crate) entropy_weights: bool,
+    /// Draw anchors of few items towards the source?
+    pub(crate) shrinkage: Option<Shrinkage<'a>>,
+}
+
+/// Anchors of few or uncertain items are drawn towards the mean of their class in the source.
+pub(crate) struct Shrinkage<'a> {
+    /// A row per class.
+    pub(crate) means: &'a FeatureMatrix,
+    /// For every class, the sum of weights at which an anchor lies half-way between its items and that mean.
+    pub(crate) half_way: Vec<f64>,
 }
 
 /// Makes the anchors of one round. A class that no item was predicted as gets none; unreached and weak items
@@ -59,6 +71,13 @@ pub(crate) fn place_anchors(pseudo: &PseudoLabels, round: usize, averaging: &Ave
             let total: f64 =
                 items.iter().map(|&i| if trusted { f64::from(pseudo.confidence()[i]) } else { 1.0 }).sum();
             let mut vector = weighted_mean(rows, total, averaging.features.columns());
+            if let Some(shrinkage) = &averaging.shrinkage {
+                let own = total / (total + shrinkage.half_way[class]);
+                let mean = shrinkage.means.row(class);
+                vector.iter_mut().zip(mean).for_each(|(value, &mean)| {
+                    *value = (own * f64::from(*value) + (1.0 - own) * f64::from(mean)) as f32;
+                });
+            }
             if averaging.unit {
                 normalise(&mut vector);
             }
@@ -67,6 +86,7 @@ pub(crate) fn place_anchors(pseudo: &PseudoLabels, round: usize, averaging: &Ave
                 round,
                 items: items.len(),
                 vector,
+                mass: 1.0,
             })
         })
         .collect();

@@ -31,6 +31,13 @@ pub enum Warning {
         /// Their names.
         classes: Vec<String>,
     },
+    /// Many classes of the source are probably absent from the target.
+    AbsentClasses {
+        /// Their names.
+        classes: Vec<String>,
+        /// Classes of the source.
+        of: usize,
+    },
     /// One class takes nearly all of the target.
     Dominant {
         /// Its name.
@@ -80,6 +87,8 @@ pub enum Warning {
     },
 }
 
+/// Share of the source's classes that may be absent without remark.
+const ABSENT: f64 = 0.25;
 /// A class with at least this share of the target is suspicious…
 const DOMINANT: f64 = 0.8;
 /// …when it is at least this many times its share of the source.
@@ -113,6 +122,12 @@ impl fmt::Display for Warning {
                 let noun = if classes.len() == 1 { "source class" } else { "source classes" };
                 write!(f, "{} {noun} got no target item: {}", classes.len(), some_of(classes))
             }
+            Warning::AbsentClasses { classes, of } => write!(
+                f,
+                "{} of the {of} source classes are probably absent from the target: {}; check that this is so",
+                classes.len(),
+                some_of(classes)
+            ),
             Warning::ThinAnchors { classes } => write!(
                 f,
                 "the anchors of {} of the classes were made of fewer than {THIN} items: {}; what they say of their class is little",
@@ -192,9 +207,16 @@ impl Labelling {
             .filter(|&c| self.source_counts[c] > 0 && counts[c] == 0)
             .map(|c| self.classes.names()[c].clone())
             .collect();
+        let absent: Vec<String> =
+            self.absent_classes().into_iter().map(|class| self.classes.name(class).to_string()).collect();
+        let classes = self.source_counts.iter().filter(|&&count| count > 0).count();
         // When nothing is reached that is the whole story.
-        if !empty.is_empty() && unreached < of {
-            warnings.push(Warning::EmptyClasses { classes: empty });
+        if unreached < of {
+            if absent.len() > 1 && absent.len() as f64 >= ABSENT * classes as f64 {
+                warnings.push(Warning::AbsentClasses { classes: absent, of: classes });
+            } else if !empty.is_empty() {
+                warnings.push(Warning::EmptyClasses { classes: empty });
+            }
         }
         let source: usize = self.source_counts.iter().sum();
         for (class, &count) in counts.iter().enumerate() {

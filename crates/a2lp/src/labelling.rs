@@ -1,6 +1,7 @@
 //! The result of a run: labels, and the figures of every round.
 
 use crate::anchors::Anchor;
+use crate::hypothesis::{MixChoice, present};
 use crate::labels::{ClassId, Classes};
 use crate::neighbours::GraphReport;
 use crate::parameters::Method;
@@ -45,7 +46,9 @@ pub struct Round {
 pub struct Opinion {
     /// The view.
     pub name: ViewName,
-    /// Its labels in every round.
+    /// The first round in which it voted.
+    pub first_round: usize,
+    /// Its labels in every round from that one on.
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
 }
 
@@ -89,6 +92,8 @@ pub struct Labelling {
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
     /// The labels of each view of a consensus; empty for the other methods.
     pub views: Vec<Opinion>,
+    /// The class mix that a consensus assumes; `None` for the other methods.
+    pub mix: Option<MixChoice>,
     /// The quality of the labels, if it was asked for and could be measured.
     pub quality: Option<Quality>,
     /// The verdict of the guard, if it was asked for and quality could be measured.
@@ -103,6 +108,14 @@ impl Labelling {
     /// Did the solver reach its tolerance in every round?
     pub fn converged(&self) -> bool {
         self.rounds.iter().all(|r| r.solve.converged)
+    }
+
+    /// Classes of the source that the target probably lacks: they got fewer than a twentieth of the items that the source's class
+    /// mix predicts.
+    pub fn absent_classes(&self) -> Vec<ClassId> {
+        let present = present(&self.source_counts, &self.pseudo_labels.class_counts());
+        let absent = |class: &usize| self.source_counts[*class] > 0 && !present[*class];
+        (0..present.len()).filter(absent).map(|class| class as ClassId).collect()
     }
 
     /// How many views of a consensus gave each target item its label; `None` for the other methods.

@@ -47,6 +47,7 @@ mod error;
 pub mod evaluation;
 mod features;
 mod graph;
+mod hypothesis;
 mod kernels;
 mod labelling;
 mod labels;
@@ -62,6 +63,7 @@ mod quality;
 mod rounds;
 mod run;
 mod similarity;
+mod smoothing;
 mod views;
 
 pub use affinity::Affinity;
@@ -70,6 +72,7 @@ pub use diagnostics::Warning;
 pub use error::{Domain, Error};
 pub use features::{Domains, FeatureMatrix};
 pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
+pub use hypothesis::{AssumedMix, MixChoice};
 pub use labelling::{Guard, Labelling, Opinion, Round};
 pub use labels::{ClassId, Classes, Labels, remove_rows};
 pub use model::{Model, ModelParts};
@@ -77,7 +80,7 @@ pub use neighbours::GraphReport;
 pub use observer::{Attempt, FinishedRound, Observer, Stage};
 pub use parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, Group, Kind, LabelWeight, Method,
-    Neighbours, ParameterInfo, Parameters, Solver, SourceNodes, Unreached, Value,
+    Mix, Neighbours, ParameterInfo, Parameters, Solver, SourceNodes, Unreached, Value,
 };
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};

@@ -23,6 +23,8 @@ pub enum Attempt {
     /// By the method asked for.
     #[default]
     Asked,
+    /// By a consensus that assumes the target's own class mix; `Asked` then assumes the source's.
+    OwnMix,
     /// By plain label propagation, with which the guard compares.
     PlainPropagation,
 }

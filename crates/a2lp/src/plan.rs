@@ -1,5 +1,6 @@
 //! The memory and time of a run, estimated before it starts.
 
+use crate::hypothesis::DECIDE_AFTER;
 use crate::neighbours::cost;
 use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes};
 use serde::Serialize;
@@ -145,19 +146,32 @@ impl CheckedParameters {
         // The second view: lists and a matrix of its own. The third: its rows besides, and twice while they are made.
         let second_bytes = n * (36 * lists + 220);
         let third_bytes = n * (2 * 4 * 128.min(size.columns as u64) + 52 * lists + 700);
+        // The second hypothesis: lists and scores of its own, and rows of its own in the third view.
+        let views = self.views as u64;
+        let (second_hypothesis, hypotheses_secs) = match self.hypotheses().len() {
+            2 => {
+                let third_rows = if has_third { 4 * 128.min(size.columns as u64) + 8 * lists } else { 0 };
+                let bytes = n * (views * (8 * lists + 4 * size.classes as u64) + third_rows);
+                (bytes, 1.0 + DECIDE_AFTER.min(self.rounds) as f64 / self.rounds as f64)
+            }
+            _ => (0, 1.0),
+        };
         let eigenproblem_secs = third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9);
         Cost {
             search_bytes: one.search_bytes + size.feature_bytes,
             rounds_bytes: one.rounds_bytes
                 + size.feature_bytes
                 + second_bytes
+                + second_hypothesis
                 + if has_third { third_bytes } else { 0 },
             quality_bytes: match one.quality_bytes {
                 0 => 0,
                 bytes => bytes + size.feature_bytes,
             },
             search_secs: one.search_secs * (2.0 + third * z) + eigenproblem_secs,
-            rounds_secs: one.rounds_secs * (2.0 + third) + third * one.search_secs * z,
+            // The third view is searched in half of the rounds.
+            rounds_secs: hypotheses_secs
+                * (one.rounds_secs * (2.5 + third) + third * 0.5 * one.search_secs * z),
         }
     }
 

@@ -41,6 +41,9 @@ pub struct PseudoLabels {
     status: Vec<Status>,
 }
 
+/// Scores of an item that sum to no more than this say nothing.
+const LEAST_SUM: f64 = 1e-12;
+
 impl PseudoLabels {
     /// Reads the target rows of F. `candidates` are the classes with a labelled node: K of eq. 8.
     pub(crate) fn read(
@@ -123,9 +126,9 @@ impl PseudoLabels {
         vote
     }
 
-    /// Corrects for classes that came out larger or smaller than in the source: pᵢⱼ ← pᵢⱼ·(πⱼ / mean_i pᵢⱼ)^½, rows scaled
-    /// to sum 1 again. `shares` are the classes' shares of the source, π.
-    pub(crate) fn correct_class_sizes(&mut self, shares: &[f64]) {
+    /// Corrects for classes that came out larger or smaller than in the source: pᵢⱼ ← pᵢⱼ·(πⱼ / mean_i pᵢⱼ)^τ, rows scaled
+    /// to sum 1 again. `shares` are the classes' shares of the source, π; `strength` is τ.
+    pub(crate) fn correct_class_sizes(&mut self, shares: &[f64], strength: f64) {
         let classes = shares.len();
         let mut means = vec![0f64; classes];
         for row in self.probabilities.chunks_exact(classes.max(1)) {
@@ -134,7 +137,7 @@ impl PseudoLabels {
         let factors: Vec<f64> = shares
             .iter()
             .zip(&means)
-            .map(|(share, &mean)| if mean > 0.0 { (share / mean).sqrt() } else { 0.0 })
+            .map(|(share, &mean)| if mean > 0.0 { (share / mean).powf(strength) } else { 0.0 })
             .collect();
         let candidates: Vec<bool> = shares.iter().map(|&share| share > 0.0).collect();
         let k = candidates.iter().filter(|&&c| c).count();
@@ -145,6 +148,34 @@ impl PseudoLabels {
                 row.iter_mut().zip(&factors).for_each(|(p, f)| *p = (f64::from(*p) * f / sum) as f32);
             }
             self.conclude(item, &candidates, k);
+        }
+    }
+
+    /// conf(p)·p of every item, item after item.
+    pub(crate) fn weighted_probabilities(&self, candidates: &[bool]) -> Vec<f32> {
+        let k = candidates.iter().filter(|&&c| c).count();
+        let rows = self.probabilities.chunks_exact(self.classes.max(1));
+        rows.flat_map(|p| {
+            let confidence = entropy_weight(p, k);
+            p.iter().map(move |p| confidence * p)
+        })
+        .collect()
+    }
+
+    /// p ← (1 − share)·p + share·q, where q are rows of `scores` scaled to sum 1; rows without a score stay.
+    pub(crate) fn blend(&mut self, scores: &[f32], share: f64, candidates: &[bool]) {
+        let classes = candidates.len();
+        let k = candidates.iter().filter(|&&c| c).count();
+        for (item, scores) in scores.chunks_exact(classes.max(1)).enumerate() {
+            let sum: f64 = scores.iter().map(|&score| f64::from(score.max(0.0))).sum();
+            if sum > LEAST_SUM {
+                let row = &mut self.probabilities[item * classes..][..classes];
+                for (p, &score) in row.iter_mut().zip(scores) {
+                    let smoothed = f64::from(score.max(0.0)) / sum;
+                    *p = ((1.0 - share) * f64::from(*p) + share * smoothed) as f32;
+                }
+            }
+            self.conclude(item, candidates, k);
         }
     }
 
@@ -323,7 +354,7 @@ mod tests {
     fn classes_that_came_out_too_large_are_made_smaller() {
         // Means are 0.6 and 0.4, shares 0.3 and 0.7: factors √½ and √1.75.
         let mut pseudo = PseudoLabels::from_probabilities(2, vec![0.9, 0.1, 0.3, 0.7]);
-        pseudo.correct_class_sizes(&[0.3, 0.7]);
+        pseudo.correct_class_sizes(&[0.3, 0.7], 0.5);
         let (a, b) = (0.9 * 0.5f64.sqrt(), 0.1 * 1.75f64.sqrt());
         assert!((f64::from(pseudo.probabilities(0)[0]) - a / (a + b)).abs() < 1e-6);
         assert_eq!(pseudo.labels(), [Some(0), Some(1)]);

@@ -25,7 +25,8 @@ pub(crate) const LOW: f64 = 0.65;
 pub struct Quality {
     /// (reverse + coherence) / 2.
     pub score: f64,
-    /// Share of the source that gets its own label back from the target's labels, mean over the classes.
+    /// Share of the source that gets its own label back from the target's labels: mean over the classes, where classes that are
+    /// rarer in the target than in the source count for less.
     pub reverse: f64,
     /// How much more often target neighbours have equal labels than chance would have it: 0 = chance, 1 = always.
     pub coherence: f64,
@@ -51,7 +52,7 @@ impl Quality {
         target: &PseudoLabels,
         go_on: GoOn<'_>,
     ) -> Result<Self, Error> {
-        let reverse = reverse(lists, source, classes, target.labels(), go_on)?;
+        let reverse = reverse(lists, source, classes, target, go_on)?;
         let coherence = coherence(lists, source.len(), target);
         Ok(Quality { score: (reverse + coherence) / 2.0, reverse, coherence })
     }
@@ -62,11 +63,11 @@ fn reverse(
     lists: &NeighbourLists,
     source: &[ClassId],
     classes: usize,
-    target: &[Option<ClassId>],
+    target: &PseudoLabels,
     go_on: GoOn<'_>,
 ) -> Result<f64, Error> {
     let mut labels: Vec<Option<ClassId>> = vec![None; source.len()];
-    labels.extend_from_slice(target);
+    labels.extend_from_slice(target.labels());
     let affinity = symmetrise(lists, Similarity::Cosine)?;
     let reached = affinity.reached(&labels);
     let parameters = Parameters::new().check()?;
@@ -79,13 +80,17 @@ fn reverse(
         all[truth as usize] += 1;
         right[truth as usize] += usize::from(*back == Some(truth));
     }
-    let shares: Vec<f64> = right
-        .iter()
-        .zip(&all)
-        .filter(|(_, all)| **all > 0)
-        .map(|(&right, &all)| right as f64 / all as f64)
-        .collect();
-    Ok(shares.iter().sum::<f64>() / shares.len().max(1) as f64)
+    // A class that the target lacks cannot come back, and says nothing about the labels; a rare one says little.
+    let counts = target.class_counts();
+    let items = counts.iter().sum::<usize>().max(1) as f64;
+    let weight = |class: usize| {
+        let expected = all[class] as f64 / source.len().max(1) as f64 * items;
+        if expected > 0.0 { (counts[class] as f64 / expected).min(1.0) } else { 0.0 }
+    };
+    let share = |class: usize| right[class] as f64 / all[class].max(1) as f64;
+    let total: f64 = (0..classes).map(weight).sum();
+    let sum: f64 = (0..classes).map(|class| weight(class) * share(class)).sum();
+    Ok(if total > 0.0 { sum / total } else { 0.0 })
 }
 
 /// (g − h)/(1 − h): g the share of target neighbours with equal labels, h what chance would give.
@@ -179,10 +184,14 @@ mod tests {
                 (0..classes).max_by(|&p, &q| f[row * classes + p].total_cmp(&f[row * classes + q])).unwrap();
             best == row % classes
         };
-        let reverse = (0..sources).filter(|&row| right(row)).count() as f64 / sources as f64;
-        let chance: f64 = (0..classes)
-            .map(|c| ((0..targets).filter(|&row| guess(row) == c).count() as f64 / targets as f64).powi(2))
-            .sum();
+        // Ten source rows of each class, and so a third of the target expected of each.
+        let back =
+            |c: usize| (0..sources).filter(|&row| row % classes == c && right(row)).count() as f64 / 10.0;
+        let items = |c: usize| (0..targets).filter(|&row| guess(row) == c).count() as f64;
+        let weight = |c: usize| (items(c) / (targets as f64 / 3.0)).min(1.0);
+        let reverse =
+            (0..classes).map(|c| weight(c) * back(c)).sum::<f64>() / (0..classes).map(weight).sum::<f64>();
+        let chance: f64 = (0..classes).map(|c| (items(c) / targets as f64).powi(2)).sum();
         let coherence = (equal / all - chance) / (1.0 - chance);
         assert!((quality.reverse - reverse).abs() < 1e-9, "{} {reverse}", quality.reverse);
         assert!((quality.coherence - coherence).abs() < 1e-9, "{} {coherence}", quality.coherence);

@@ -1,21 +1,25 @@
-//! The loop of the method (Algorithm 1, lines 2 to 10): every view propagates, the views vote, all learn from the vote.
+//! The loop of the method (Algorithm 1, lines 2 to 10): every view propagates, the views vote, all learn from the vote. A
+//! consensus runs it for every hypothesis about the target's class mix, and keeps the one that fits after three rounds.
 
 use crate::affinity::Affinity;
 use crate::anchors::Anchor;
 use crate::error::Error;
 use crate::features::Domains;
 use crate::graph::NeighbourGraph;
+use crate::hypothesis::{AssumedMix, DECIDE_AFTER, Hypothesis, MixChoice, fit};
 use crate::labelling::{Labelling, Opinion, Round};
 use crate::labels::{ClassId, Classes};
 use crate::model::Model;
 use crate::neighbours::{GraphReport, NeighbourLists};
 use crate::observer::{Attempt, FinishedRound, Observer, Stage, report_progress};
-use crate::parameters::{Method, Unreached};
+use crate::parameters::Unreached;
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
 use crate::quality::{Quality, quality_graph};
-use crate::views::{self, Nodes, Setup, View};
+use crate::smoothing::Smoother;
+use crate::views::{self, Lesson, Nodes, Setup, View};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs all rounds. With `assumed`, the first anchors are made from those labels.
@@ -26,65 +30,191 @@ pub(crate) fn run_rounds(
     setup: &Setup<'_>,
     attempt: Attempt,
 ) -> Result<FinishedRounds, Error> {
-    let parameters = setup.parameters;
+    let rounds = setup.parameters.rounds;
     let source = Source::of(&domains);
     let started = Instant::now();
     let views = views::build(domains, graph, setup)?;
     let neighbours_secs = started.elapsed().as_secs_f64();
 
-    let mut voters: Vec<Voter> = views.into_iter().map(|view| Voter::new(view, &source)).collect();
-    let shares = source.shares();
-    let mut trace = Trace::default();
-    let mut graph_secs = 0.0;
-    let mut labels = loop {
-        let number = trace.rounds.len() + 1;
-        let within = WithinRound { observer: setup.observer, done: number - 1, rounds: parameters.rounds };
-        within.report_progress()?;
-        let mut ballots = Vec::with_capacity(voters.len());
-        for voter in &mut voters {
-            let first = ballots.is_empty();
-            ballots.push(voter.propagate(&source, setup, &within, first)?);
+    let smoother = Smoother::of(&views)?;
+    let common = Common { source: &source, shares: &source.shares(), smoother: smoother.as_ref(), setup };
+    let mut branches = Branch::start(views, attempt, &common);
+    let mut choice = None;
+    for number in 1..=rounds {
+        let within = WithinRound { observer: setup.observer, done: number - 1, rounds };
+        let mut first: Option<FirstRound> = None;
+        for branch in &mut branches {
+            branch.propagate_and_vote(number, &common, &within, &mut first)?;
+        }
+        if number == DECIDE_AFTER.min(rounds) {
+            choice = choose(&mut branches, &source);
+        }
+        let is_stable = setup.parameters.stop_when_stable && branches.iter().all(Branch::is_stable);
+        if number == rounds || is_stable && branches.len() == 1 {
+            break;
+        }
+        for branch in &mut branches {
+            branch.learn(number, assumed, &common, &within)?;
+        }
+    }
+    report_progress(setup.observer, Stage::Rounds, rounds as u64, rounds as u64)?;
+
+    let mut branch = branches.swap_remove(0);
+    branch.labels.mark_low_confidence(setup.parameters.min_confidence);
+    if setup.parameters.unreached == Unreached::Nearest {
+        branch.voters[0].view.nodes().fill_unreached(&mut branch.labels);
+    }
+    Ok(FinishedRounds::new(source, branch, choice, neighbours_secs))
+}
+
+/// Keeps the hypothesis that fits the graph of the centred view best. `None` if the run has no hypotheses.
+fn choose(branches: &mut Vec<Branch>, source: &Source) -> Option<MixChoice> {
+    let fit = |mix: AssumedMix| {
+        let branch = branches.iter().find(|branch| branch.assumes(mix))?;
+        let lists = branch.voters.get(1)?.view.nodes().without_anchors()?;
+        Some(fit(lists, &source.ids, &branch.labels))
+    };
+    let (fit_same, fit_own) = (fit(AssumedMix::Same), fit(AssumedMix::Own));
+    if fit_same.is_none() && fit_own.is_none() {
+        return None;
+    }
+    let choice = MixChoice::new(fit_same, fit_own);
+    branches.retain(|branch| branch.assumes(choice.chosen));
+    Some(choice)
+}
+
+/// What all hypotheses of a run share.
+struct Common<'a> {
+    source: &'a Source,
+    /// π: the class shares of the source.
+    shares: &'a [f64],
+    smoother: Option<&'a Smoother>,
+    setup: &'a Setup<'a>,
+}
+
+/// A hypothesis, or the run itself if it makes none: its views, and its labels so far.
+struct Branch {
+    hypothesis: Option<&'static Hypothesis>,
+    attempt: Attempt,
+    voters: Vec<Voter>,
+    labels: PseudoLabels,
+    trace: Trace,
+    learning_secs: f64,
+}
+
+/// The propagation of the first round, which is the same for all hypotheses.
+struct FirstRound {
+    voters: Vec<(SoftLabels, PseudoLabels)>,
+}
+
+impl Branch {
+    /// One branch for every hypothesis, or a single one.
+    fn start(views: Vec<Box<dyn View>>, attempt: Attempt, common: &Common<'_>) -> Vec<Branch> {
+        let hypotheses = common.setup.parameters.hypotheses();
+        let copies: Vec<Vec<Box<dyn View>>> =
+            (1..hypotheses.len()).map(|_| views.iter().map(|view| view.fork()).collect()).collect();
+        let voters = |views: Vec<Box<dyn View>>| -> Vec<Voter> {
+            views.into_iter().map(|view| Voter::new(view, common.source)).collect()
+        };
+        let branch = |(at, views)| {
+            let hypothesis = hypotheses.get(at);
+            Branch {
+                hypothesis,
+                attempt: match hypothesis {
+                    Some(Hypothesis { mix: AssumedMix::Own, .. }) => Attempt::OwnMix,
+                    _ => attempt,
+                },
+                voters: voters(views),
+                labels: PseudoLabels::default(),
+                trace: Trace::default(),
+                learning_secs: 0.0,
+            }
+        };
+        std::iter::once(views).chain(copies).enumerate().map(branch).collect()
+    }
+
+    fn assumes(&self, mix: AssumedMix) -> bool {
+        self.hypothesis.is_some_and(|hypothesis| hypothesis.mix == mix)
+    }
+
+    /// Did the last round change no label?
+    fn is_stable(&self) -> bool {
+        self.trace.rounds.len() > 1 && self.trace.rounds.last().is_some_and(|round| round.changed == 0)
+    }
+
+    /// A round up to its labels: every view propagates, the views vote, the vote is smoothed.
+    fn propagate_and_vote(
+        &mut self,
+        number: usize,
+        common: &Common<'_>,
+        within: &WithinRound<'_>,
+        first: &mut Option<FirstRound>,
+    ) -> Result<(), Error> {
+        let Common { source, setup, .. } = common;
+        within.report()?;
+        let mut ballots = Vec::with_capacity(self.voters.len());
+        for (at, voter) in
+            self.voters.iter_mut().filter(|voter| voter.view.votes_from() <= number).enumerate()
+        {
+            let known = first.as_ref().map(|first| &first.voters[at]);
+            ballots.push(voter.propagate(source, setup, within, at == 0, known)?);
+        }
+        if number == 1 && first.is_none() && setup.parameters.hypotheses().len() > 1 {
+            let voters = ballots.iter().map(|ballot| (ballot.soft.clone(), ballot.labels.clone())).collect();
+            *first = Some(FirstRound { voters });
         }
         let mut votes: Vec<PseudoLabels> =
             ballots.iter_mut().map(|ballot| std::mem::take(&mut ballot.labels)).collect();
-        let agreement = (parameters.method == Method::Consensus).then(|| {
-            votes.iter_mut().for_each(|vote| vote.correct_class_sizes(&shares));
+        let agreement = self.hypothesis.map(|hypothesis| {
+            if hypothesis.prior_strength > 0.0 {
+                let strength = hypothesis.prior_strength;
+                votes.iter_mut().for_each(|vote| vote.correct_class_sizes(common.shares, strength));
+            }
             PseudoLabels::agreement(&votes)
         });
-        let mut labels = match agreement {
+        self.labels = match self.hypothesis {
             Some(_) => PseudoLabels::vote(&votes, &source.candidates),
             None => votes.swap_remove(0),
         };
-        let round = trace.note(&ballots, &labels, agreement, graph_secs);
-        ballots[0].show(&labels, round, setup.observer, attempt);
+        if let (Some(hypothesis), Some(smoother)) = (self.hypothesis, common.smoother) {
+            let go_on = || within.report();
+            let share = hypothesis.smoothing;
+            smoother.smooth(&mut self.labels, share, &source.candidates, setup.parameters, &go_on)?;
+        }
+        let round = self.trace.note(&ballots, &self.labels, agreement, self.learning_secs);
+        ballots[0].show(&self.labels, round, setup.observer, self.attempt);
         drop(ballots);
-        for (voter, vote) in voters.iter_mut().zip(votes) {
+        let voting = self.voters.iter_mut().filter(|voter| voter.view.votes_from() <= number);
+        for (voter, vote) in voting.zip(votes) {
             voter.labels_by_round.push(vote.labels().to_vec());
         }
-        let stable = parameters.stop_when_stable && number > 1 && trace.rounds[number - 1].changed == 0;
-        if number == parameters.rounds || stable {
-            break labels;
-        }
-        if let Some(assumed) = assumed.filter(|_| number == 1) {
-            labels.assume(assumed);
+        Ok(())
+    }
+
+    /// All views learn from the labels.
+    fn learn(
+        &mut self,
+        round: usize,
+        assumed: Option<&[Option<ClassId>]>,
+        common: &Common<'_>,
+        within: &WithinRound<'_>,
+    ) -> Result<(), Error> {
+        if let Some(assumed) = assumed.filter(|_| round == 1) {
+            self.labels.assume(assumed);
         }
         let started = Instant::now();
-        let setup = Setup { parameters, observer: &within };
-        for (at, voter) in voters.iter_mut().enumerate() {
-            let added = voter.view.learn(&labels, number, &setup)?;
+        let setup = Setup { parameters: common.setup.parameters, observer: within };
+        let lesson =
+            Lesson { labels: &self.labels, round, hypothesis: self.hypothesis, shares: common.shares };
+        for (at, voter) in self.voters.iter_mut().enumerate() {
+            let added = voter.view.learn(&lesson, &setup)?;
             if at == 0 {
-                trace.anchors.extend(added);
+                self.trace.anchors.extend(added);
             }
         }
-        graph_secs = started.elapsed().as_secs_f64();
-    };
-    report_progress(setup.observer, Stage::Rounds, parameters.rounds as u64, parameters.rounds as u64)?;
-
-    labels.mark_low_confidence(parameters.min_confidence);
-    if parameters.unreached == Unreached::Nearest {
-        voters[0].view.nodes().fill_unreached(&mut labels);
+        self.learning_secs = started.elapsed().as_secs_f64();
+        Ok(())
     }
-    Ok(FinishedRounds::new(source, voters, trace, labels, neighbours_secs))
 }
 
 /// The classes of the source with their counts.
@@ -139,24 +269,40 @@ impl Voter {
         Voter { view, soft: SoftLabels::new(source.classes.len()), labels_by_round: Vec::new() }
     }
 
-    /// Solves (I − αS)F = Y over the nodes of the view and reads the target's labels from F.
+    /// Solves (I − αS)F = Y over the nodes of the view and reads the target's labels from F, unless they are `known`.
     fn propagate(
         &mut self,
         source: &Source,
         setup: &Setup<'_>,
         within: &WithinRound<'_>,
         keeps_affinity: bool,
+        known: Option<&(SoftLabels, PseudoLabels)>,
     ) -> Result<Ballot<'_>, Error> {
         let parameters = setup.parameters;
         let nodes = self.view.nodes();
+        if let Some((soft, labels)) = known {
+            self.soft.clone_from(soft);
+            let affinity = keeps_affinity.then(|| nodes.affinity()).transpose()?;
+            let (labels, solve) = (labels.clone(), Solve::KNOWN);
+            return Ok(Ballot {
+                nodes,
+                soft: &self.soft,
+                affinity,
+                labels,
+                solve,
+                graph_secs: 0.0,
+                solve_secs: 0.0,
+            });
+        }
         let started = Instant::now();
         let affinity = nodes.affinity()?;
         let reached = affinity.reached(&nodes.labels);
         let graph_secs = started.elapsed().as_secs_f64();
 
         let started = Instant::now();
-        let matrix = LabelMatrix::new(&nodes.labels, source.classes.len(), parameters.label_weight);
-        let go_on = || within.report_progress();
+        let classes = source.classes.len();
+        let matrix = LabelMatrix::with_masses(&nodes.labels, &nodes.masses, classes, parameters.label_weight);
+        let go_on = || within.report();
         let solve = propagate(&affinity, &matrix, &reached, parameters, &go_on, &mut self.soft)?;
         let solve_secs = started.elapsed().as_secs_f64();
 
@@ -226,6 +372,8 @@ impl Trace {
 /// A finished run: the labelling, and the nodes it was made from.
 pub(crate) struct FinishedRounds {
     pub(crate) labelling: Labelling,
+    /// The attempt that made it.
+    pub(crate) attempt: Attempt,
     source_ids: Vec<ClassId>,
     candidates: Vec<bool>,
     /// The first view, as the last round left it.
@@ -236,19 +384,15 @@ pub(crate) struct FinishedRounds {
 }
 
 impl FinishedRounds {
-    fn new(
-        source: Source,
-        mut voters: Vec<Voter>,
-        trace: Trace,
-        pseudo_labels: PseudoLabels,
-        neighbours_secs: f64,
-    ) -> Self {
+    fn new(source: Source, branch: Branch, mix: Option<MixChoice>, neighbours_secs: f64) -> Self {
+        let Branch { mut voters, labels: pseudo_labels, trace, attempt, .. } = branch;
         let reports = voters.iter().filter_map(|voter| voter.view.nodes().report.as_ref());
         let graph: Option<GraphReport> = reports.min_by(|a, b| a.recall.total_cmp(&b.recall)).cloned();
         let quality_graph = voters.get(1).and_then(|voter| voter.view.nodes().without_anchors()).cloned();
         let several = voters.len() > 1;
         let opinion = |voter: &mut Voter| Opinion {
             name: voter.view.name(),
+            first_round: voter.view.votes_from(),
             labels_by_round: std::mem::take(&mut voter.labels_by_round),
         };
         let views = if several { voters.iter_mut().map(opinion).collect() } else { Vec::new() };
@@ -261,6 +405,7 @@ impl FinishedRounds {
             rounds: trace.rounds,
             labels_by_round: trace.labels_by_round,
             views,
+            mix,
             quality: None,
             guard: None,
             graph,
@@ -268,6 +413,7 @@ impl FinishedRounds {
         };
         FinishedRounds {
             labelling,
+            attempt,
             source_ids: source.ids,
             candidates: source.candidates,
             nodes: view.into_nodes(),
@@ -287,7 +433,8 @@ impl FinishedRounds {
             Some(lists) => lists,
             None => {
                 let base = &mut self.nodes.base;
-                let mut unit = if keep { base.clone() } else { std::mem::take(base) };
+                let mut unit =
+                    if keep { (**base).clone() } else { Arc::unwrap_or_clone(std::mem::take(base)) };
                 if !parameters.similarity.scales_rows() {
                     unit.normalise_rows();
                 }
@@ -297,8 +444,8 @@ impl FinishedRounds {
         let rounds = parameters.rounds as u64;
         let go_on = || report_progress(*observer, Stage::Rounds, rounds, rounds);
         let Labelling { classes, pseudo_labels, .. } = &self.labelling;
-        self.labelling.quality =
-            Some(Quality::measure(&lists, &self.source_ids, classes.len(), pseudo_labels, &go_on)?);
+        let quality = Quality::measure(&lists, &self.source_ids, classes.len(), pseudo_labels, &go_on)?;
+        self.labelling.quality = Some(quality);
         Ok(())
     }
 
@@ -310,7 +457,8 @@ impl FinishedRounds {
         if !labelling.views.is_empty() {
             read.replace(nodes.first_target, &labelling.pseudo_labels);
         }
-        let model = Model::new(nodes.base, nodes.anchors, nodes.first_target, read, candidates);
+        let model =
+            Model::new(Arc::unwrap_or_clone(nodes.base), nodes.anchors, nodes.first_target, read, candidates);
         Ok((labelling, model))
     }
 }
@@ -323,7 +471,7 @@ struct WithinRound<'a> {
 }
 
 impl WithinRound<'_> {
-    fn report_progress(&self) -> Result<(), Error> {
+    fn report(&self) -> Result<(), Error> {
         report_progress(self.observer, Stage::Rounds, self.done as u64, self.rounds as u64)
     }
 }

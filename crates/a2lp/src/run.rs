@@ -104,10 +104,11 @@ impl<'a> Run<'a> {
             let spare = guarded.then(|| (domains.clone(), graph.clone()));
             let setup = Setup { parameters, observer };
             let asked = run_rounds(domains, graph, assumed, &setup, Attempt::Asked)?;
+            let attempt = asked.attempt;
             let (mut asked, model) = finish(asked, keeps_model, &setup)?;
             // Without a quality score there is nothing to compare.
             let (Some((domains, graph)), Some(quality)) = (spare, asked.quality) else {
-                observer.chosen(Attempt::Asked);
+                observer.chosen(attempt);
                 return Ok((asked, model));
             };
             let plain = parameters.with_method(Method::Lp)?;
@@ -122,7 +123,7 @@ impl<'a> Run<'a> {
                 lp.guard = Some(guard);
                 Ok((lp, lp_model))
             } else {
-                observer.chosen(Attempt::Asked);
+                observer.chosen(attempt);
                 asked.guard = Some(guard);
                 Ok((asked, model))
             }

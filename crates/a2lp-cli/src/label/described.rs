@@ -5,8 +5,9 @@ use crate::args::LabelArgs;
 use crate::memory;
 use crate::output::record_path;
 use crate::table::{percent, render};
-use a2lp::{GraphMethod, Labelling, Plan, Round, Shape};
+use a2lp::{AssumedMix, GraphMethod, Labelling, Plan, Round, Shape};
 use a2lp_report::RunRecord;
+use a2lp_report::record::{ClassShare, ViewRecord};
 
 /// What `--dry-run` prints.
 pub(super) fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> String {
@@ -69,13 +70,49 @@ fn describe_labels(record: &RunRecord, labelling: &Labelling) -> String {
 fn describe_consensus(record: &RunRecord) -> String {
     let Some(consensus) = &record.consensus else { return String::new() };
     let names: Vec<&str> = consensus.views.iter().map(|view| view.name.as_str()).collect();
-    format!(
+    let mut text = format!(
         "views {} agree on {} % of the items; the {} others have fewer than {} votes: check them by hand\n",
         names.join(", "),
         percent(consensus.agreement),
         consensus.disagreements,
         consensus.views.len()
-    )
+    );
+    if let Some(mix) = &consensus.mix {
+        let name = match mix.chosen {
+            AssumedMix::Own => "the target's own",
+            _ => "the source's",
+        };
+        text += &format!("class mix: {name}");
+        if let (Some(same), Some(own)) = (mix.fit_same, mix.fit_own) {
+            text += &format!(" (fit {own:.3} with its own, {same:.3} with the source's)");
+        }
+        text += "\n";
+    }
+    text + &describe_shares(&consensus.class_shares)
+}
+
+/// The class shares, if they differ much between the domains.
+fn describe_shares(shares: &[ClassShare]) -> String {
+    let differ = |share: &ClassShare| {
+        let (low, high) = (share.source.min(share.target), share.source.max(share.target));
+        share.probably_absent || high > 2.0 * low && high - low > 0.02
+    };
+    let rows: Vec<Vec<String>> = shares
+        .iter()
+        .filter(|share| differ(share))
+        .map(|share| {
+            let note = if share.probably_absent { "probably absent" } else { "" };
+            vec![share.class.clone(), percent(share.source), percent(share.target), note.into()]
+        })
+        .collect();
+    match rows.len() {
+        0 => String::new(),
+        _ => {
+            "\nclasses whose share differs\n".to_string()
+                + &render(&["class", "source %", "target %", ""], &rows)
+                + "\n"
+        }
+    }
 }
 
 /// The quality score, and the guard's verdict.
@@ -153,8 +190,8 @@ fn describe_rounds(record: &RunRecord, labelling: &Labelling) -> String {
                 format!("{:.2}", score.same_class_regulariser),
                 format!("{:.2}", score.other_class_regulariser),
             ]);
-            let of_views = views.iter().flat_map(|view| view.accuracy_by_round.as_ref()?.get(at));
-            row.extend(of_views.map(|&accuracy| percent(accuracy)));
+            let of_view = |view: &ViewRecord| view.accuracy(round.round).map_or("–".into(), percent);
+            row.extend(views.iter().map(of_view));
         }
         row
     };

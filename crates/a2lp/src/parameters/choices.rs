@@ -15,6 +15,19 @@ pub enum Method {
     Consensus,
 }
 
+/// The class mix of the target that a consensus assumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Mix {
+    /// Both are tried for three rounds, and the one that fits better goes on.
+    Auto,
+    /// The target has the class shares of the source.
+    Same,
+    /// The target has its own class shares, and classes may be absent.
+    Own,
+}
+
 /// How many neighbours each node has (k).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
@@ -162,6 +175,7 @@ macro_rules! words {
 
 words! {
     Method { "lp" => Lp, "a2lp" => A2lp, "consensus" => Consensus }
+    Mix { "auto" => Auto, "same" => Same, "own" => Own }
     GraphMethod {
         "auto" => Auto, "exact" => Exact, "screened" => Screened, "pruned" => Pruned, "nndescent" => Nndescent
     }

@@ -5,7 +5,7 @@ mod choices;
 mod setting;
 
 pub use choices::{
-    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Neighbours, Solver,
+    AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Mix, Neighbours, Solver,
     SourceNodes, Unreached,
 };
 pub use setting::{Group, Kind, ParameterInfo, Setting, Value};
@@ -98,6 +98,9 @@ parameters! {
     method(Method): Method = Method::A2lp, "method", "METHOD", Common;
     /// Graphs that vote in a consensus: 2 (raw, centred) or 3 (and discriminant)
     views(usize): usize = 3, "views", "N", Everyday;
+    /// Class mix of the target that a consensus assumes: same (as the source's), own (its own; classes may be absent), or auto:
+    /// try both for three rounds, and go on with the one that fits the graph better
+    mix(Mix): Mix = Mix::Auto, "mix", "MIX", Everyday;
     /// k, the neighbours of each node, or `all`. Raise it when items stay unreached, lower it for classes with few items
     neighbours(usize): Neighbours = Neighbours::Nearest(20), "n_neighbors", "K", Common;
     /// How far labels travel (α), from 0 to 1, or above 1 with the dense solver. Raise it when the domains are far apart

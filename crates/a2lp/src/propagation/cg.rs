@@ -2,7 +2,7 @@
 //! own for each class, finished classes frozen. f32 vectors, f64 scalars; sums over nodes go through
 //! fixed-size chunks in order, so the number of threads does not matter.
 
-use super::{GoOn, LabelMatrix};
+use super::{GoOn, RightHandSide};
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::features::ROWS_PER_TASK;
@@ -23,7 +23,7 @@ pub(super) struct Outcome {
 /// Solves (I − αS)F = Y from the F given, until ‖r_c‖₂ ≤ `target[c]` for every class with a labelled node.
 pub(super) fn solve(
     affinity: &Affinity<'_>,
-    labels: &LabelMatrix<'_>,
+    labels: &dyn RightHandSide,
     alpha: f64,
     target: &[f64],
     max_iterations: usize,
@@ -54,7 +54,7 @@ pub(super) fn solve(
 /// The equations of one panel of classes.
 struct System<'a, 'v> {
     affinity: &'a Affinity<'v>,
-    labels: &'a LabelMatrix<'a>,
+    labels: &'a dyn RightHandSide,
     alpha: f32,
     classes: usize,
     panel: Range<usize>,
@@ -81,9 +81,7 @@ impl System<'_, '_> {
         self.multiply(x, q);
         r.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(node, r)| {
             *r = [0.0; W];
-            if let Some((class, weight)) = self.labels.entry(node).filter(|y| self.panel.contains(&y.0)) {
-                r[class - self.panel.start] = weight;
-            }
+            self.labels.write(node, &self.panel, r);
         });
         let mut rr = descend(r, q, [1.0; W]);
         p.copy_from_slice(r);

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::labels::ClassId;
 use crate::parameters::{CheckedParameters, LabelWeight, Solver};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Propagated scores F: one row per node, one column per class, and how exact they are.
 #[derive(Clone, Debug)]
@@ -48,17 +49,37 @@ impl SoftLabels {
     }
 }
 
+/// The right-hand side Y of the system.
+pub(crate) trait RightHandSide: Sync {
+    /// Writes the entries of a node in these classes into `out`, which is 0.
+    fn write(&self, node: usize, classes: &Range<usize>, out: &mut [f32]);
+
+    /// ‖Y_c‖₂
+    fn norm(&self, class: usize) -> f64;
+}
+
 /// The label matrix Y: at most one entry per row, so only that is kept.
 pub(crate) struct LabelMatrix<'a> {
     labels: &'a [Option<ClassId>],
     /// The entry of a node labelled with this class.
     weights: Vec<f32>,
-    /// Labelled nodes per class.
-    counts: Vec<usize>,
+    /// Factors on the entries of the last nodes, the anchors.
+    masses: &'a [f32],
+    norms: Vec<f64>,
 }
 
 impl<'a> LabelMatrix<'a> {
     pub(crate) fn new(labels: &'a [Option<ClassId>], classes: usize, weight: LabelWeight) -> Self {
+        Self::with_masses(labels, &[], classes, weight)
+    }
+
+    /// The last nodes have these masses, all others 1.
+    pub(crate) fn with_masses(
+        labels: &'a [Option<ClassId>],
+        masses: &'a [f32],
+        classes: usize,
+        weight: LabelWeight,
+    ) -> Self {
         let mut counts = vec![0usize; classes];
         for class in labels.iter().flatten() {
             counts[*class as usize] += 1;
@@ -67,18 +88,70 @@ impl<'a> LabelMatrix<'a> {
             LabelWeight::None => vec![1.0; classes],
             LabelWeight::ClassSize => counts.iter().map(|&n| 1.0 / n.max(1) as f32).collect(),
         };
-        LabelMatrix { labels, weights, counts }
+        let mut matrix = LabelMatrix { labels, weights, masses, norms: vec![0.0; classes] };
+        let mut squares = vec![0f64; classes];
+        for (class, value) in (0..labels.len()).filter_map(|node| matrix.entry(node)) {
+            squares[class] += f64::from(value).powi(2);
+        }
+        matrix.norms = squares.into_iter().map(f64::sqrt).collect();
+        matrix
     }
 
     /// The class of a labelled node and its entry there; the others of its row are 0.
     fn entry(&self, node: usize) -> Option<(usize, f32)> {
-        self.labels[node].map(|class| (class as usize, self.weights[class as usize]))
+        let class = self.labels[node]? as usize;
+        let anchor = (node + self.masses.len()).checked_sub(self.labels.len());
+        Some((class, self.weights[class] * anchor.map_or(1.0, |anchor| self.masses[anchor])))
+    }
+}
+
+impl RightHandSide for LabelMatrix<'_> {
+    fn write(&self, node: usize, classes: &Range<usize>, out: &mut [f32]) {
+        if let Some((class, value)) = self.entry(node).filter(|entry| classes.contains(&entry.0)) {
+            out[class - classes.start] = value;
+        }
     }
 
-    /// ‖Y_c‖₂
     fn norm(&self, class: usize) -> f64 {
-        f64::from(self.weights[class]) * (self.counts[class] as f64).sqrt()
+        self.norms[class]
     }
+}
+
+/// A right-hand side with an entry for every node and class, node after node.
+struct DenseRows<'a> {
+    classes: usize,
+    values: &'a [f32],
+    norms: Vec<f64>,
+}
+
+impl RightHandSide for DenseRows<'_> {
+    fn write(&self, node: usize, classes: &Range<usize>, out: &mut [f32]) {
+        out[..classes.len()].copy_from_slice(&self.values[node * self.classes..][classes.clone()]);
+    }
+
+    fn norm(&self, class: usize) -> f64 {
+        self.norms[class]
+    }
+}
+
+/// Solves (I − αS)X = Y for a Y with an entry for every node and class, in place.
+pub(crate) fn smooth(
+    affinity: &Affinity<'_>,
+    classes: usize,
+    alpha: f64,
+    parameters: &CheckedParameters,
+    go_on: GoOn<'_>,
+    values: &mut [f32],
+) -> Result<(), Error> {
+    let given = values.to_vec();
+    let mut squares = vec![0f64; classes];
+    for row in given.chunks_exact(classes.max(1)) {
+        squares.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value).powi(2));
+    }
+    let rows = DenseRows { classes, values: &given, norms: squares.into_iter().map(f64::sqrt).collect() };
+    let target: Vec<f64> = (0..classes).map(|c| parameters.tolerance * rows.norm(c)).collect();
+    cg::solve(affinity, &rows, alpha, &target, parameters.max_iterations, go_on, values)?;
+    Ok(())
 }
 
 /// How a solve went.
@@ -95,6 +168,9 @@ pub struct Solve {
 }
 
 impl Solve {
+    /// Nothing was solved, because the answer was known.
+    pub(crate) const KNOWN: Solve = Solve { iterations: 0, residual: 0.0, converged: true, refinements: 0 };
+
     /// Several solves as one: the worst of each, iterations added up.
     pub(crate) fn together(solves: &[&Solve]) -> Solve {
         Solve {
@@ -135,7 +211,7 @@ pub(crate) fn propagate(
     }
     if parameters.resolved_solver() == Solver::Dense {
         soft.error = dense::solve(affinity, labels, parameters.alpha, &mut soft.values)?;
-        return Ok(Solve { iterations: 0, residual: 0.0, converged: true, refinements: 0 });
+        return Ok(Solve::KNOWN);
     }
 
     let limit = parameters.max_iterations;

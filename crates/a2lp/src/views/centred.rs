@@ -17,8 +17,8 @@ pub(super) fn nodes(
     run: &Setup<'_>,
 ) -> Result<Nodes, Error> {
     let (lists, report) = run.search(&centred, half_of_each(k, first_target), Similarity::Dot3)?;
-    // Quality is measured on the lists without anchors.
-    let graph = Graph::nearest(k, lists, run.parameters.quality);
+    // Quality and fit are measured on the lists without anchors, and votes are smoothed over them.
+    let graph = Graph::nearest(k, lists, true);
     let scaling = Scaling::Unit { norms: None };
     Ok(Nodes::new(centred, first_target, labels, Similarity::Dot3, scaling, graph, Some(report)))
 }

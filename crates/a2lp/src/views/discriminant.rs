@@ -1,48 +1,68 @@
-//! A projection in which the classes known so far are tight. The space is cut down to its principal directions once, and
-//! whitened in every round by the scatter within the classes.
+//! A projection in which the classes known so far are tight. The space is reduced to its principal directions once, and
+//! whitened from time to time by the scatter within the classes.
 //!
 //! Products are made block by block on one thread each, and blocks are joined in order: the same for any number of threads.
 
 use super::nodes::{AnchorRule, Graph, Nodes, Scaling};
-use super::{Setup, View, ViewName};
+use super::{Lesson, Setup, View, ViewName};
 use crate::anchors::Anchor;
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::labels::ClassId;
 use crate::linear_algebra::{Factor, inverse_cholesky_factor, leading_eigenvectors};
-use crate::neighbours::{Wanted, find_again};
+use crate::neighbours::{NeighbourLists, Wanted, find_again};
 use crate::observer::{Stage, report_progress};
 use crate::parameters::AnchorMode;
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// The view that is projected anew in every round.
+/// Rounds before which the rows are projected anew.
+const REBUILT_IN: [usize; 5] = [2, 3, 5, 7, 10];
+
+/// The view that is projected anew from time to time. It votes from the second round on.
+#[derive(Clone)]
 pub(super) struct Discriminant {
     nodes: Nodes,
-    projection: Projection,
+    projection: Arc<Projection>,
 }
 
 impl Discriminant {
-    /// Of centred rows of unit length, with the labels of the source.
+    /// Of centred rows of unit length; `labels` are the source's. There are no rows and neighbours before the first lesson.
     pub(super) fn new(
         centred: &FeatureMatrix,
         first_target: usize,
         labels: &[Option<ClassId>],
-        classes: usize,
         k: usize,
         run: &Setup<'_>,
     ) -> Result<Self, Error> {
         let go_on = || report_progress(run.observer, Stage::Neighbours, 0, 1);
-        let projection = Projection::new(centred, &go_on)?;
-        let base = projection.project(labels, classes);
-        let (lists, report) = run.search(&base, Wanted::Nearest(k), Similarity::Dot3)?;
-        let graph = Graph::nearest(k, lists, true);
+        let projection = Arc::new(Projection::new(centred, &go_on)?);
+        let graph = Graph::Nearest { k, lists: NeighbourLists::new(), without_anchors: None };
         let scaling = Scaling::Unit { norms: None };
-        let nodes =
-            Nodes::new(base, first_target, labels.to_vec(), Similarity::Dot3, scaling, graph, Some(report));
+        let base = FeatureMatrix::default();
+        let nodes = Nodes::new(base, first_target, labels.to_vec(), Similarity::Dot3, scaling, graph, None);
         Ok(Discriminant { nodes, projection })
+    }
+
+    /// Projects by the source's labels and the most confident of the target's, and searches for neighbours.
+    fn rebuild(&mut self, lesson: &Lesson<'_>, run: &Setup<'_>) -> Result<(), Error> {
+        let nodes = &mut self.nodes;
+        let mut known = nodes.labels[..nodes.first_target].to_vec();
+        known.extend(most_confident(lesson.labels, lesson.round));
+        let base = self.projection.project(&known, lesson.labels.classes());
+        let Graph::Nearest { k, without_anchors, .. } = &nodes.graph else { return Ok(()) };
+        let wanted = Wanted::Nearest(*k);
+        let (lists, report) = match without_anchors {
+            Some(before) => {
+                find_again(&base, wanted, nodes.similarity, before, run.parameters, run.observer)?
+            }
+            None => run.search(&base, wanted, nodes.similarity)?,
+        };
+        nodes.replace_rows(base, lists, report);
+        Ok(())
     }
 }
 
@@ -55,20 +75,21 @@ impl View for Discriminant {
         &self.nodes
     }
 
-    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
-        let nodes = &mut self.nodes;
-        let mut known = nodes.labels[..nodes.first_target].to_vec();
-        known.extend(most_confident(labels, round));
-        nodes.base = self.projection.project(&known, labels.classes());
-        if let Graph::Nearest { k, without_anchors: Some(before), .. } = &mut nodes.graph {
-            let wanted = Wanted::Nearest(*k);
-            let (lists, report) =
-                find_again(&nodes.base, wanted, nodes.similarity, before, run.parameters, run.observer)?;
-            (*before, nodes.report) = (lists, Some(report));
+    fn votes_from(&self) -> usize {
+        REBUILT_IN[0]
+    }
+
+    fn learn(&mut self, lesson: &Lesson<'_>, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
+        if REBUILT_IN.contains(&(lesson.round + 1)) {
+            self.rebuild(lesson, run)?;
         }
-        // Anchors of earlier rounds are points of another projection.
+        // Only the newest anchors: earlier ones may be points of another projection.
         let rule = AnchorRule { mode: AnchorMode::Replace, ..AnchorRule::from(run.parameters) };
-        Ok(nodes.add_anchors(labels, round, rule))
+        Ok(self.nodes.add_anchors(lesson, rule, true))
+    }
+
+    fn fork(&self) -> Box<dyn View> {
+        Box::new(self.clone())
     }
 
     fn into_nodes(self: Box<Self>) -> Nodes {
@@ -112,7 +133,7 @@ impl Projection {
     /// Of centred rows of unit length. `check` is asked now and then whether to go on.
     fn new(centred: &FeatureMatrix, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
         let kept = DIRECTIONS.min(centred.columns()).min(centred.rows() - 1);
-        // All directions are only a rotation, which nothing here can report_progress from none.
+        // All directions are only a rotation, which changes no product.
         let mut principal = if kept < centred.columns() {
             project_onto(centred, &principal_directions(centred, kept, check)?, kept)
         } else {

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`raw`] | as given, of unit length under the cosine | the k nearest | of all rounds |
 //! | [`centred`] | less the mean of their own domain | half from each domain | of all rounds |
-//! | [`discriminant`] | projected so that classes are tight | the k nearest, new in every round | of the last round |
+//! | [`discriminant`] | projected so that classes are tight | the k nearest, new in some rounds | of the last round |
 
 mod centred;
 mod discriminant;
@@ -18,6 +18,7 @@ use crate::anchors::Anchor;
 use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix};
 use crate::graph::NeighbourGraph;
+use crate::hypothesis::Hypothesis;
 use crate::labels::ClassId;
 use crate::neighbours::{GraphReport, NeighbourLists, Wanted, find_neighbours};
 use crate::observer::Observer;
@@ -59,14 +60,58 @@ pub(crate) trait View: Send {
     /// Its rows, labels and graph as they are now.
     fn nodes(&self) -> &Nodes;
 
-    /// Learns from the labels of round `round`: anchors become labelled nodes (eq. 10). Returns the new anchors.
-    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error>;
+    /// The first round in which it votes.
+    fn votes_from(&self) -> usize {
+        1
+    }
+
+    /// Learns from the labels of a round: anchors become labelled nodes (eq. 10). Returns the new anchors.
+    fn learn(&mut self, lesson: &Lesson<'_>, run: &Setup<'_>) -> Result<Vec<Anchor>, Error>;
+
+    /// A copy for another hypothesis. Rows are shared.
+    fn fork(&self) -> Box<dyn View>;
 
     /// The nodes, to be kept after the run.
     fn into_nodes(self: Box<Self>) -> Nodes;
 }
 
+/// What the views learn from: the labels of a round, and the hypothesis that made them.
+pub(crate) struct Lesson<'a> {
+    pub(crate) labels: &'a PseudoLabels,
+    /// The round that made them, from 1.
+    pub(crate) round: usize,
+    pub(crate) hypothesis: Option<&'a Hypothesis>,
+    /// π: the class shares of the source.
+    pub(crate) shares: &'a [f64],
+}
+
+impl Lesson<'_> {
+    fn shrinks_anchors(&self) -> bool {
+        self.hypothesis.is_some_and(|hypothesis| hypothesis.shrinkage > 0.0)
+    }
+
+    /// For every class, the sum of weights at which an anchor is drawn half-way to the source.
+    fn half_way(&self) -> Vec<f64> {
+        let shrinkage = self.hypothesis.map_or(0.0, |hypothesis| hypothesis.shrinkage);
+        self.shares.iter().map(|share| shrinkage * self.labels.len() as f64 * share).collect()
+    }
+
+    /// Anchors of classes that are rarer in the target than in the source weigh less, if the hypothesis says so.
+    fn set_masses(&self, anchors: &mut [Anchor]) {
+        if !self.hypothesis.is_some_and(|hypothesis| hypothesis.scales_mass) {
+            return;
+        }
+        let counts = self.labels.class_counts();
+        for anchor in anchors {
+            let class = anchor.class as usize;
+            let share = counts[class] as f64 / self.labels.len().max(1) as f64;
+            anchor.mass = (share / self.shares[class].max(1e-12)).min(1.0) as f32;
+        }
+    }
+}
+
 /// A view whose rows and graph stay the same but for the anchors.
+#[derive(Clone)]
 struct FixedView {
     name: ViewName,
     nodes: Nodes,
@@ -81,8 +126,13 @@ impl View for FixedView {
         &self.nodes
     }
 
-    fn learn(&mut self, labels: &PseudoLabels, round: usize, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
-        Ok(self.nodes.add_anchors(labels, round, AnchorRule::from(run.parameters)))
+    fn learn(&mut self, lesson: &Lesson<'_>, run: &Setup<'_>) -> Result<Vec<Anchor>, Error> {
+        let lie_apart = self.name != ViewName::Centred;
+        Ok(self.nodes.add_anchors(lesson, AnchorRule::from(run.parameters), lie_apart))
+    }
+
+    fn fork(&self) -> Box<dyn View> {
+        Box::new(self.clone())
     }
 
     fn into_nodes(self: Box<Self>) -> Nodes {
@@ -134,7 +184,7 @@ pub(crate) fn build(
     features.normalise_rows();
     let centred = centre_domains(features.clone(), source_rows);
     let discriminant = (run.parameters.views > 2)
-        .then(|| Discriminant::new(&centred, source_rows, &labels, classes, k, run))
+        .then(|| Discriminant::new(&centred, source_rows, &labels, k, run))
         .transpose()?;
     let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, run)?;
     let centred = centred::nodes(centred, source_rows, labels, k, run)?;

@@ -1,22 +1,29 @@
 //! The nodes of a view: rows, labels, anchors and the graph that joins them.
 
+use super::Lesson;
 use crate::affinity::{Affinity, full_graph, symmetrise};
-use crate::anchors::{Anchor, Averaging, place_anchors};
+use crate::anchors::{Anchor, Averaging, Shrinkage, place_anchors};
 use crate::error::Error;
-use crate::features::FeatureMatrix;
+use crate::features::{FeatureMatrix, class_centres, weighted_mean};
 use crate::labels::ClassId;
 use crate::neighbours::{GraphReport, NeighbourLists, Ranked, insert_nodes};
 use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters};
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
+use std::sync::Arc;
 
 /// The nodes of a view: labelled source nodes, then target items, then anchors.
+#[derive(Clone)]
 pub(crate) struct Nodes {
-    /// Source and target rows.
-    pub(crate) base: FeatureMatrix,
+    /// Source and target rows; the hypotheses of a run share them.
+    pub(crate) base: Arc<FeatureMatrix>,
     pub(crate) anchors: FeatureMatrix,
+    /// Weights of the anchors as labelled nodes.
+    pub(crate) masses: Vec<f32>,
     pub(crate) first_target: usize,
     pub(crate) labels: Vec<Option<ClassId>>,
+    /// Means of the source's classes, where anchors are drawn to them.
+    class_means: Option<Arc<FeatureMatrix>>,
     /// How the neighbours were found.
     pub(crate) report: Option<GraphReport>,
     /// How neighbours are ranked and what an edge weighs.
@@ -26,6 +33,7 @@ pub(crate) struct Nodes {
 }
 
 /// The length of rows and anchors.
+#[derive(Clone)]
 pub(super) enum Scaling {
     AsGiven,
     /// Unit length. `norms` are the lengths of the base rows before scaling, if they are known.
@@ -34,19 +42,20 @@ pub(super) enum Scaling {
     },
 }
 
+#[derive(Clone)]
 pub(super) enum Graph {
     /// The k nearest; `without_anchors` is kept if it is needed again.
     Nearest {
         k: usize,
         lists: NeighbourLists,
-        without_anchors: Option<NeighbourLists>,
+        without_anchors: Option<Arc<NeighbourLists>>,
     },
     Full,
 }
 
 impl Graph {
     pub(super) fn nearest(k: usize, lists: NeighbourLists, keep_without_anchors: bool) -> Self {
-        Graph::Nearest { k, without_anchors: keep_without_anchors.then(|| lists.clone()), lists }
+        Graph::Nearest { k, without_anchors: keep_without_anchors.then(|| Arc::new(lists.clone())), lists }
     }
 }
 
@@ -78,8 +87,18 @@ impl Nodes {
         graph: Graph,
         report: Option<GraphReport>,
     ) -> Self {
-        let anchors = FeatureMatrix::default();
-        Nodes { base, anchors, first_target, labels, report, similarity, scaling, graph }
+        Nodes {
+            base: Arc::new(base),
+            anchors: FeatureMatrix::default(),
+            masses: Vec::new(),
+            first_target,
+            labels,
+            class_means: None,
+            report,
+            similarity,
+            scaling,
+            graph,
+        }
     }
 
     /// A + Aᵀ over the present nodes (eq. 6).
@@ -93,33 +112,42 @@ impl Nodes {
     /// The neighbour lists without anchors, if the view keeps them.
     pub(crate) fn without_anchors(&self) -> Option<&NeighbourLists> {
         match &self.graph {
-            Graph::Nearest { without_anchors, .. } => without_anchors.as_ref(),
+            Graph::Nearest { without_anchors, .. } => without_anchors.as_deref(),
             Graph::Full => None,
         }
     }
 
-    /// Makes the anchors of a round (eq. 9) and adds them as labelled nodes (eq. 10). Returns them.
+    /// Makes the anchors of a round (eq. 9) and adds them as labelled nodes (eq. 10). Returns them. `moves_means`: the domains
+    /// lie apart, so the means of the source's classes move by the difference of the domains' means.
     pub(super) fn add_anchors(
         &mut self,
-        labels: &PseudoLabels,
-        round: usize,
+        lesson: &Lesson<'_>,
         rule: AnchorRule,
+        moves_means: bool,
     ) -> Vec<Anchor> {
         let norms = match &self.scaling {
             Scaling::Unit { norms } if rule.space == AnchorSpace::Raw => norms.as_deref(),
             _ => None,
         };
-        let added = place_anchors(
-            labels,
-            round,
+        let means = lesson.shrinks_anchors().then(|| {
+            let means =
+                || Arc::new(class_means(&self.base, &self.labels, self.first_target, lesson, moves_means));
+            self.class_means.get_or_insert_with(means).clone()
+        });
+        let shrinkage = means.as_ref().map(|means| Shrinkage { means, half_way: lesson.half_way() });
+        let mut added = place_anchors(
+            lesson.labels,
+            lesson.round,
             &Averaging {
                 features: &self.base,
                 first_target: self.first_target,
                 norms,
                 unit: matches!(self.scaling, Scaling::Unit { .. }),
                 entropy_weights: rule.weights == AnchorWeights::Entropy,
+                shrinkage,
             },
         );
+        lesson.set_masses(&mut added);
         if rule.mode == AnchorMode::Replace {
             self.drop_anchors();
         }
@@ -130,6 +158,7 @@ impl Nodes {
         for anchor in &added {
             self.anchors.append_row(&anchor.vector);
             self.labels.push(Some(anchor.class));
+            self.masses.push(anchor.mass);
         }
         if let Graph::Nearest { k, lists, .. } = &mut self.graph {
             insert_nodes(lists, &self.base, &self.anchors, first_new, *k, self.similarity);
@@ -137,8 +166,20 @@ impl Nodes {
         added
     }
 
+    /// Puts other rows in place, with their own neighbours, and drops the anchors.
+    pub(super) fn replace_rows(&mut self, base: FeatureMatrix, lists: NeighbourLists, report: GraphReport) {
+        self.base = Arc::new(base);
+        self.class_means = None;
+        self.report = Some(report);
+        if let Graph::Nearest { without_anchors, .. } = &mut self.graph {
+            *without_anchors = Some(Arc::new(lists));
+        }
+        self.drop_anchors();
+    }
+
     fn drop_anchors(&mut self) {
         self.anchors = FeatureMatrix::default();
+        self.masses.clear();
         self.labels.truncate(self.base.rows());
         if let Graph::Nearest { lists, without_anchors: Some(original), .. } = &mut self.graph {
             lists.clone_from(original);
@@ -168,4 +209,33 @@ impl Nodes {
             }
         }
     }
+}
+
+/// The means of the source's classes, a row per class; zeros for a class without rows.
+fn class_means(
+    base: &FeatureMatrix,
+    labels: &[Option<ClassId>],
+    first_target: usize,
+    lesson: &Lesson<'_>,
+    moves: bool,
+) -> FeatureMatrix {
+    let ids: Vec<ClassId> = labels[..first_target].iter().flatten().copied().collect();
+    let (centres, of) = class_centres(base, &ids, lesson.labels.classes());
+    let mean = |rows: std::ops::Range<usize>| {
+        let count = rows.len() as f64;
+        weighted_mean(rows.map(|row| (base.row(row), 1.0)), count, base.columns())
+    };
+    let shift: Vec<f32> = match moves {
+        true => {
+            mean(first_target..base.rows()).iter().zip(mean(0..first_target)).map(|(t, s)| t - s).collect()
+        }
+        false => vec![0.0; base.columns()],
+    };
+    let mut rows = vec![0f32; lesson.labels.classes() * base.columns()];
+    for (at, &class) in of.iter().enumerate() {
+        let row = &mut rows[class as usize * base.columns()..][..base.columns()];
+        let moved = centres.row(at).iter().zip(&shift);
+        row.iter_mut().zip(moved).for_each(|(value, (centre, shift))| *value = centre + shift);
+    }
+    FeatureMatrix::from_parts(lesson.labels.classes(), base.columns(), rows)
 }
