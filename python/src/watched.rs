@@ -81,7 +81,7 @@ fn report_progress(py: Python<'_>, callback: Option<&Py<PyAny>>, relay: &Relay) 
     let Some((stage, done, total)) = progress else { return Ok(()) };
     let stage = match stage {
         Stage::Neighbours => "neighbors",
-        Stage::Rounds => "rounds",
+        _ => "rounds",
     };
     callback.call1(py, (stage, done, total)).map(drop)
 }

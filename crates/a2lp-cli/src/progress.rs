@@ -90,7 +90,7 @@ fn style(template: &str) -> ProgressStyle {
 fn draw(stage: Stage, total: u64) -> ProgressBar {
     let template = match stage {
         Stage::Neighbours => "finding neighbours [{bar:32}] {percent:>3} %  {eta} left",
-        Stage::Rounds => "propagating        [{bar:32}] round {pos} of {len}  {eta} left",
+        _ => "propagating        [{bar:32}] round {pos} of {len}  {eta} left",
     };
     ProgressBar::new(total).with_style(style(template))
 }

@@ -31,6 +31,8 @@
 
 mod charts;
 mod figures;
+mod graph_shape;
+mod map;
 mod page;
 mod pca;
 pub mod record;

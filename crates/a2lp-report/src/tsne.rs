@@ -3,8 +3,8 @@
 //! Starts from the principal components and adds in a fixed order, so the same rows give the same map on any number of
 //! threads.
 
+use crate::map::Scale;
 use crate::trace::{Map, MapKind, NO_CLASS};
-use crate::watch::Scale;
 use a2lp::{Error, FeatureMatrix, Observer, Parameters, neighbour_graph};
 use rayon::prelude::*;
 use std::ops::ControlFlow;

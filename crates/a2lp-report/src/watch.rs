@@ -1,9 +1,11 @@
 //! An observer that keeps what a report shows of a run.
 
+use crate::graph_shape::{affinity_picture, graph_shape};
+use crate::map::{make_map, packed_class};
 use crate::pca::Plane;
 use crate::trace::{
-    AffinityPicture, AnchorPoint, CalibrationBin, ConfidenceBin, Frame, GraphShape, Item, MAX_FRAMES,
-    MAX_ITEMS, MAX_POINTS, Map, MapKind, NO_CLASS, Trace, TruthTrace,
+    AffinityPicture, CalibrationBin, ConfidenceBin, GraphShape, Item, MAX_FRAMES, MAX_ITEMS, Trace,
+    TruthTrace,
 };
 use a2lp::evaluation::TargetTruth;
 use a2lp::{
@@ -17,15 +19,11 @@ use std::sync::{Mutex, MutexGuard};
 const CONFIDENCE_BINS: usize = 20;
 /// Bins of the calibration plot.
 const CALIBRATION_BINS: usize = 10;
-/// Bytes of ids kept for the map.
-const ID_BYTES: usize = 600_000;
-/// Pixels of the affinity picture: across, down for source nodes, down for anchors.
-const PICTURE: (usize, usize, usize) = (160, 120, 40);
 
 /// Where items lie on a map: along the two principal components of all rows.
 pub struct Layout {
-    plane: Plane,
-    places: Vec<[f32; 2]>,
+    pub(crate) plane: Plane,
+    pub(crate) places: Vec<[f32; 2]>,
 }
 
 impl Layout {
@@ -58,9 +56,9 @@ struct Attempts {
 }
 
 #[derive(Default)]
-struct WatchedRounds {
+pub(crate) struct WatchedRounds {
     /// Confidence of every target item after some rounds.
-    confidence: BTreeMap<usize, Vec<u8>>,
+    pub(crate) confidence: BTreeMap<usize, Vec<u8>>,
     graph: Option<GraphShape>,
     affinity: Vec<AffinityPicture>,
 }
@@ -159,143 +157,13 @@ impl Observer for Watcher<'_> {
 }
 
 /// At most `most` positions out of `count`, evenly spread, with the first and the last.
-fn spread(count: usize, most: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn spread(count: usize, most: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(most);
     (0..taken).map(move |at| if taken < 2 { 0 } else { at * (count - 1) / (taken - 1) })
 }
 
 fn bin_of(value: f32, bins: usize) -> usize {
     ((value * bins as f32) as usize).min(bins - 1)
-}
-
-fn packed_class(class: Option<ClassId>) -> u16 {
-    class.and_then(|class| u16::try_from(class).ok()).unwrap_or(NO_CLASS)
-}
-
-/// The map by principal components.
-fn make_map(
-    Layout { plane, places }: &Layout,
-    source_labels: &[ClassId],
-    labelling: &Labelling,
-    seen: &WatchedRounds,
-    truth: Option<&TargetTruth>,
-    ids: Option<&[String]>,
-) -> Map {
-    let (sources, targets) = (source_labels.len(), labelling.pseudo_labels.len());
-    // Each domain gets points in proportion, but not less than half of what an equal share would be.
-    let share = MAX_POINTS * sources / (sources + targets);
-    let for_sources = share.clamp(MAX_POINTS / 4, MAX_POINTS * 3 / 4).max(MAX_POINTS.saturating_sub(targets));
-    let source_rows = stratified(sources, for_sources, |row| Some(source_labels[row]));
-    let labels = labelling.pseudo_labels.labels();
-    let target_rows = stratified(targets, MAX_POINTS - source_rows.len().min(MAX_POINTS), |row| labels[row]);
-
-    let drawn: Vec<[f32; 2]> = source_rows
-        .iter()
-        .copied()
-        .chain(target_rows.iter().map(|row| sources + row))
-        .map(|row| places[row])
-        .collect();
-    let scale = Scale::of(&drawn);
-    let (x, y) = scale.points(&drawn);
-    let frames = seen
-        .confidence
-        .iter()
-        .filter_map(|(&round, confidence)| {
-            let labels = labelling.labels_by_round.get(round - 1)?;
-            Some(Frame {
-                round,
-                labels: target_rows.iter().map(|&row| packed_class(labels[row])).collect(),
-                confidence: target_rows.iter().map(|&row| confidence[row]).collect(),
-            })
-        })
-        .collect();
-    let anchors = labelling
-        .anchors
-        .iter()
-        .map(|anchor| {
-            let (x, y) = scale.place(plane.place(&anchor.vector));
-            // An anchor made after one round takes part in the next.
-            AnchorPoint {
-                class: packed_class(Some(anchor.class)),
-                round: anchor.round + 1,
-                items: anchor.items,
-                x,
-                y,
-            }
-        })
-        .collect();
-    let ids: Vec<String> =
-        ids.map_or(Vec::new(), |ids| target_rows.iter().map(|&row| ids[row].clone()).collect());
-    let ids = if ids.iter().map(String::len).sum::<usize>() > ID_BYTES { Vec::new() } else { ids };
-    Map {
-        kind: MapKind::Pca,
-        explained: Some(plane.explained),
-        source_items: sources,
-        target_items: targets,
-        source_points: source_rows.len(),
-        x,
-        y,
-        rows: source_rows.iter().chain(&target_rows).map(|&row| row as u32).collect(),
-        source_labels: source_rows.iter().map(|&row| packed_class(Some(source_labels[row]))).collect(),
-        frames,
-        truth: truth.map_or(Vec::new(), |truth| {
-            target_rows.iter().map(|&row| packed_class(Some(truth.ids()[row]))).collect()
-        }),
-        ids,
-        anchors,
-    }
-}
-
-/// Rows 0 to `count`, or a sample of `most` of them: every class in proportion but with at least one row, and evenly
-/// spaced within the class.
-fn stratified(count: usize, most: usize, class_of: impl Fn(usize) -> Option<ClassId>) -> Vec<usize> {
-    if count <= most {
-        return (0..count).collect();
-    }
-    let mut classes: BTreeMap<Option<ClassId>, Vec<usize>> = BTreeMap::new();
-    for row in 0..count {
-        classes.entry(class_of(row)).or_default().push(row);
-    }
-    let room = most.saturating_sub(classes.len());
-    let mut rows: Vec<usize> = classes
-        .values()
-        .flat_map(|rows| spread(rows.len(), (rows.len() * room / count).max(1)).map(|at| rows[at]))
-        .collect();
-    rows.sort_unstable();
-    rows
-}
-
-/// From the plane to whole numbers, the same in both directions.
-pub(crate) struct Scale {
-    centre: [f32; 2],
-    per_unit: f32,
-}
-
-impl Scale {
-    const SIDE: f32 = 65535.0;
-
-    pub(crate) fn of(places: &[[f32; 2]]) -> Self {
-        let range = |axis: usize| {
-            let values = places.iter().map(|place| place[axis]);
-            (values.clone().fold(f32::INFINITY, f32::min), values.fold(f32::NEG_INFINITY, f32::max))
-        };
-        let ((left, right), (bottom, top)) = (range(0), range(1));
-        let size = (right - left).max(top - bottom);
-        let per_unit = if size > 0.0 && size.is_finite() { Self::SIDE / size } else { 0.0 };
-        Scale { centre: [(left + right) / 2.0, (bottom + top) / 2.0], per_unit }
-    }
-
-    pub(crate) fn place(&self, place: [f32; 2]) -> (i32, i32) {
-        let at = |axis: usize| {
-            ((place[axis] - self.centre[axis]) * self.per_unit + Self::SIDE / 2.0).round() as i32
-        };
-        (at(0), at(1))
-    }
-
-    pub(crate) fn points(&self, places: &[[f32; 2]]) -> (Vec<u16>, Vec<u16>) {
-        let clamp = |at: i32| at.clamp(0, i32::from(u16::MAX)) as u16;
-        places.iter().map(|&place| self.place(place)).map(|(x, y)| (clamp(x), clamp(y))).unzip()
-    }
 }
 
 fn truth_trace(truth: &TargetTruth, labelling: &Labelling) -> TruthTrace {
@@ -349,7 +217,7 @@ fn least_certain(labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option
         Status::Unreached => 0,
         Status::Weak => 1,
         // What views of a consensus do not agree on comes before what they are unsure of together.
-        Status::LowConfidence | Status::Labelled => 2 + usize::from(agreed(item)),
+        _ => 2 + usize::from(agreed(item)),
     };
     let mut order: Vec<usize> = (0..pseudo.len()).collect();
     let compare = |&a: &usize, &b: &usize| {
@@ -393,130 +261,10 @@ fn least_certain(labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option
         .collect()
 }
 
-/// Components, reach and degrees of the graph.
-fn graph_shape(round: &FinishedRound<'_>) -> GraphShape {
-    let nodes = round.affinity.nodes();
-    let mut parent: Vec<u32> = (0..nodes as u32).collect();
-    let mut row = Vec::new();
-    let mut degrees = Vec::with_capacity(nodes);
-    let mut touching = 0;
-    for node in 0..nodes {
-        round.affinity.row(node, &mut row);
-        degrees.push(row.len());
-        for &(other, _) in &row {
-            let (a, b) = (root(&mut parent, node as u32), root(&mut parent, other));
-            // The lower root stays, so that the outcome does not depend on the order.
-            parent[a.max(b) as usize] = a.min(b);
-        }
-        if round.node_labels[node].is_none() {
-            touching +=
-                usize::from(row.iter().any(|&(other, _)| round.node_labels[other as usize].is_some()));
-        }
-    }
-    let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
-    (0..nodes as u32).for_each(|node| *sizes.entry(root(&mut parent, node)).or_default() += 1);
-    let edges = degrees.iter().sum::<usize>() / 2;
-    degrees.sort_unstable();
-    let targets = round.pseudo_labels.len();
-    GraphShape {
-        nodes,
-        edges,
-        components: sizes.len(),
-        largest: sizes.values().copied().max().unwrap_or(0),
-        reached_targets: targets - round.round.unreached,
-        targets,
-        touching,
-        median_degree: degrees.get(nodes / 2).copied().unwrap_or(0),
-        largest_degree: degrees.last().copied().unwrap_or(0),
-        degrees: degree_bins(&degrees),
-    }
-}
-
-fn root(parent: &mut [u32], mut node: u32) -> u32 {
-    while parent[node as usize] != node {
-        let above = parent[parent[node as usize] as usize];
-        parent[node as usize] = above;
-        node = above;
-    }
-    node
-}
-
-/// At most 30 bins, each wider than the one before by a fixed factor once that is more than a whole number.
-fn degree_bins(sorted: &[usize]) -> Vec<(usize, usize, usize)> {
-    let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
-    let factor = ((last + 1) as f64 / (first + 1) as f64).powf(1.0 / 30.0).max(1.0);
-    let mut bins = Vec::new();
-    let (mut from, mut seen) = (first, 0);
-    while from <= last {
-        let to = (((from + 1) as f64 * factor).ceil() as usize).max(from + 2) - 2;
-        let upto = sorted.partition_point(|&degree| degree <= to);
-        bins.push((from, to, upto - seen));
-        (from, seen) = (to + 1, upto);
-    }
-    bins
-}
-
-/// The labelled × unlabelled block of A, sorted by class on both sides.
-fn affinity_picture(round: &FinishedRound<'_>, truth: Option<&[ClassId]>) -> AffinityPicture {
-    let labels = round.node_labels;
-    let targets = round.pseudo_labels.len();
-    let predicted = round.pseudo_labels.labels();
-    let first_anchor = round.first_target + targets;
-    let class_of = |item: usize| match truth {
-        Some(truth) => Some(truth[item]),
-        None => predicted[item],
-    };
-    let mut columns: Vec<usize> = (0..targets).collect();
-    columns.sort_by_key(|&item| class_of(item).unwrap_or(ClassId::MAX));
-    let (width, source_height, anchor_height) = (
-        PICTURE.0.min(targets),
-        PICTURE.1.min(round.first_target),
-        PICTURE.2.min(labels.len() - first_anchor),
-    );
-    let mut pixel_of = vec![0u32; targets];
-    for (at, &item) in columns.iter().enumerate() {
-        pixel_of[item] = (at * width / targets) as u32;
-    }
-    let mut sums = vec![0f64; width * (source_height + anchor_height)];
-    let mut entries = Vec::new();
-    let mut top = 0;
-    for (nodes, height) in
-        [(0..round.first_target, source_height), (first_anchor..labels.len(), anchor_height)]
-    {
-        let count = nodes.len();
-        let mut rows: Vec<usize> = nodes.collect();
-        rows.sort_by_key(|&node| labels[node]);
-        for (at, &node) in rows.iter().enumerate() {
-            let line = (top + at * height / count) * width;
-            round.affinity.row(node, &mut entries);
-            for &(other, weight) in &entries {
-                let item = (other as usize).checked_sub(round.first_target).filter(|&item| item < targets);
-                if let Some(item) = item {
-                    sums[line + pixel_of[item] as usize] += f64::from(weight);
-                }
-            }
-        }
-        top += height;
-    }
-    // Anchors have so many more edges that sources would be invisible beside them.
-    let (of_sources, of_anchors) = sums.split_at(width * source_height);
-    let shades = [of_sources, of_anchors].into_iter().flat_map(|sums| {
-        let most = sums.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        sums.iter().map(move |sum| (255.0 * (sum / most).sqrt()).round() as u8)
-    });
-    AffinityPicture {
-        round: round.round.round,
-        width,
-        source_height,
-        anchor_height,
-        by_truth: truth.is_some(),
-        pixels: shades.collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::NO_CLASS;
     use a2lp::{FeatureMatrix, Labels, Parameters, Run};
 
     fn domains() -> Domains {
@@ -568,26 +316,5 @@ mod tests {
 
         let text = serde_json::to_string(&trace).unwrap();
         assert_eq!(serde_json::from_str::<Trace>(&text).unwrap(), trace);
-    }
-
-    #[test]
-    fn samples_keep_every_class_and_their_proportions() {
-        let class_of = |row: usize| Some(if row == 77 { 9 } else { ClassId::from(row.is_multiple_of(4)) });
-        let rows = stratified(100_000, 1000, class_of);
-        assert!(rows.len() <= 1000 && rows.len() > 990, "{}", rows.len());
-        assert!(rows.contains(&77) && rows.is_sorted());
-        let quarter = rows.iter().filter(|&&row| row.is_multiple_of(4)).count();
-        assert!((240..260).contains(&quarter), "{quarter}");
-        assert_eq!(stratified(5, 10, class_of), [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn degree_bins_cover_every_degree_once() {
-        let degrees: Vec<usize> = (20..5000).collect();
-        let bins = degree_bins(&degrees);
-        assert!(bins.len() <= 32, "{}", bins.len());
-        assert_eq!(bins.iter().map(|bin| bin.2).sum::<usize>(), degrees.len());
-        assert!(bins.windows(2).all(|pair| pair[0].1 + 1 == pair[1].0));
-        assert_eq!(degree_bins(&[3, 3, 3]), [(3, 3, 3)]);
     }
 }

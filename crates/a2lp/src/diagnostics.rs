@@ -11,6 +11,7 @@ use std::fmt;
 /// Something the user should look at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Warning {
     /// Items no label can reach.
     Unreached {

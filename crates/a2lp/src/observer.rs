@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 /// What a run is busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// Finding neighbours; counts pairs of rows compared.
     Neighbours,

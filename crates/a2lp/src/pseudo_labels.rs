@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What can be said of a target item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Status {
     /// It has a label.
     Labelled,

@@ -144,3 +144,33 @@ impl<T: OptionTable> FromArgMatches for TableArgs<T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+    use clap::CommandFactory;
+
+    fn options(command: &str) -> Vec<String> {
+        let cli = Cli::command();
+        let command = cli.find_subcommand(command).unwrap();
+        command.get_arguments().filter_map(|arg| Some(arg.get_long()?.to_string())).collect()
+    }
+
+    #[test]
+    fn every_parameter_of_the_method_is_an_option() {
+        let options = options("label");
+        // Measured unless --no-quality says otherwise.
+        for info in a2lp::Parameters::table().iter().filter(|info| info.name != "quality") {
+            assert!(options.iter().any(|option| option == info.name), "--{}", info.name);
+        }
+    }
+
+    #[cfg(feature = "networks")]
+    #[test]
+    fn every_setting_of_training_is_an_option() {
+        let options = options("train");
+        for info in a2lp_train::TrainSettings::table() {
+            assert!(options.iter().any(|option| option == info.name), "--{}", info.name);
+        }
+    }
+}

@@ -42,6 +42,7 @@ macro_rules! train_settings {
         /// Everything that decides how a run goes, except the data and the weights it starts from. The builder; [`Self::check`]
         /// turns it into [`CheckedTrainSettings`].
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[must_use = "nothing happens before `check` and a run"]
         pub struct TrainSettings {
             pub(crate) learner: Learner,
             pub(crate) labeller: Labeller,

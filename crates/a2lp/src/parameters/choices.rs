@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How labels come to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Method {
     /// Label propagation, once.
     Lp,
@@ -56,6 +57,7 @@ impl Serialize for Neighbours {
 /// How neighbours are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum GraphMethod {
     /// The fastest search for the size at hand.
     Auto,
@@ -72,6 +74,7 @@ pub enum GraphMethod {
 /// Which source rows become labelled nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum SourceNodes {
     /// Every source row.
     All,
@@ -82,6 +85,7 @@ pub enum SourceNodes {
 /// How the linear system is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Solver {
     /// Conjugate gradients for α < 1, dense for α > 1.
     Auto,
@@ -94,6 +98,7 @@ pub enum Solver {
 /// Weights of target items within their class's anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AnchorWeights {
     /// The entropy weight of eq. 8.
     Entropy,
@@ -104,6 +109,7 @@ pub enum AnchorWeights {
 /// What becomes of the anchors of earlier rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AnchorMode {
     /// They stay (eq. 10).
     Add,
@@ -114,6 +120,7 @@ pub enum AnchorMode {
 /// Which vectors an anchor averages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AnchorSpace {
     /// The rows the graph is built from (of unit length under the cosine).
     Unit,
@@ -124,6 +131,7 @@ pub enum AnchorSpace {
 /// Scale of the label matrix Y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum LabelWeight {
     /// One per labelled node.
     None,
@@ -134,6 +142,7 @@ pub enum LabelWeight {
 /// What a target item gets that no label can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Unreached {
     /// No label.
     Unlabelled,

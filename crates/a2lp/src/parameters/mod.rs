@@ -28,6 +28,7 @@ macro_rules! parameters {
         /// # Ok::<(), a2lp::Error>(())
         /// ```
         #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[must_use = "nothing happens before `check` and a run"]
         pub struct Parameters {
             $(pub(crate) $name: $type,)*
             $(#[serde(skip)] pub(crate) $side: $side_type,)*
