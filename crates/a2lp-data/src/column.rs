@@ -29,7 +29,7 @@ impl Column {
         self.len() == 0
     }
 
-    /// The values of one column, then those of another; numbers only if both columns are numbers.
+    /// Appends one column to another. The result holds numbers only if both columns do.
     pub(crate) fn below(above: Column, below: Column) -> Column {
         match (above, below) {
             (Column::Integers(mut all), Column::Integers(more)) => {

@@ -130,7 +130,7 @@ fn the_other_variants_agree_with_the_reference() {
     }
 }
 
-/// The target rows of a scenario: those of some classes, or a list.
+/// The target rows of a scenario: all rows of some classes, or a list of rows.
 fn rows_of(scenario: &Value, labels: &[String]) -> Vec<usize> {
     if !scenario["rows"].is_null() {
         return numbers(&scenario["rows"]).into_iter().map(|row| row as usize).collect();

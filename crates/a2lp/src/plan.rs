@@ -210,7 +210,7 @@ impl Size {
     }
 }
 
-/// Bytes held at a time, and seconds of one thread; those of the rounds are for one round.
+/// Bytes held at a time, and seconds on one thread. `rounds_secs` is for one round.
 struct Cost {
     search_bytes: u64,
     rounds_bytes: u64,

@@ -1,4 +1,4 @@
-//! Options made from tables of parameters: those of the method, and those of training.
+//! Options made from the tables of parameters, for the method and for training.
 
 use super::{EVERYDAY, PAPERS};
 use a2lp::{Group, Kind, ParameterInfo, Parameters};

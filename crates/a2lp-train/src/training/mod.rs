@@ -125,7 +125,7 @@ pub struct Trained {
     pub probabilities: Vec<f32>,
     /// The last pseudo-labels.
     pub labels: Option<TrainingLabels>,
-    /// Rounds made, including those of earlier calls.
+    /// Rounds made by this call and earlier ones.
     pub rounds: usize,
     /// Rounds found in the checkpoint; `None` after a fresh start.
     pub resumed: Option<usize>,
