@@ -111,7 +111,7 @@ fn one(
     let classes = a2lp::Classes::new(names).map_err(|error| error.to_string())?;
     let features = FeatureMatrix::new(rows, columns, values).map_err(|error| error.to_string())?;
     let labels = Labels::within(classes, &labels).map_err(|error| error.to_string())?;
-    let mut parameters = Parameters::new()
+    let mut parameters = Parameters::paper()
         .method(method)
         .solver(solver)
         .graph_method(graph)

@@ -46,5 +46,6 @@ fn fingerprint(data: &Clusters, method: GraphMethod, threads: usize) -> Result<u
         add(u64::from(labels.confidence()[item].to_bits()));
         labels.probabilities(item).iter().for_each(|p| add(u64::from(p.to_bits())));
     }
+    found.reach.iter().flat_map(|reach| &reach.values).for_each(|reach| add(u64::from(reach.to_bits())));
     Ok(print)
 }

@@ -5,7 +5,7 @@ use crate::args::GraphArgs;
 use crate::memory;
 use crate::output::refuse_existing;
 use crate::progress::ProgressBars;
-use a2lp::{GraphReport, Parameters, Shape, neighbour_graph};
+use a2lp::{GraphReport, Parameters, Shape, Unknown, neighbour_graph};
 use a2lp_data::{ArrayFile, FeatureFile};
 use serde::Serialize;
 use std::io::Write;
@@ -25,7 +25,8 @@ struct Summary {
 
 pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
     refuse_existing(&args.out, args.force)?;
-    let parameters = Parameters::new()
+    let parameters = Parameters::paper()
+        .unknown(Unknown::Off)
         .neighbours(args.neighbours)
         .similarity(args.similarity.with_sigma2(args.gauss_sigma2))
         .graph_method(args.graph_method)

@@ -3,7 +3,7 @@
 //! [`LabelTable::columns`] is the one list of columns. Every format writes that list.
 
 use crate::output::{refuse_existing, write_compact_json};
-use a2lp::{Classes, PseudoLabels};
+use a2lp::{ClassId, Classes, Labelling, PseudoLabels};
 use a2lp_data::{ArrayFile, DataError, Format, TableColumn, TableFile, write_atomically};
 use serde_json::json;
 use std::ffi::OsStr;
@@ -60,7 +60,11 @@ pub(crate) struct LabelTable<'a> {
     pub(crate) rows: Option<&'a [usize]>,
     pub(crate) ids: Option<&'a [String]>,
     /// Views of a consensus that gave each item its label.
-    pub(crate) votes: Option<&'a [usize]>,
+    pub(crate) votes: Option<Vec<usize>>,
+    /// How much of the source points at each item.
+    pub(crate) reach: Option<&'a [f32]>,
+    /// Classes that unknown items look most like.
+    pub(crate) nearest_labels: Option<&'a [Option<ClassId>]>,
     /// Write the probability of every class as well?
     pub(crate) probabilities: bool,
 }
@@ -78,6 +82,30 @@ enum Values<'a> {
 }
 
 impl<'a> LabelTable<'a> {
+    /// Everything that a run says of its items.
+    pub(crate) fn of(labelling: &'a Labelling) -> Self {
+        LabelTable {
+            votes: labelling.votes(),
+            reach: labelling.reach.as_ref().map(|reach| &reach.values[..]),
+            nearest_labels: labelling.nearest_labels.as_deref(),
+            ..Self::new(&labelling.classes, &labelling.pseudo_labels)
+        }
+    }
+
+    /// The labels alone.
+    pub(crate) fn new(classes: &'a Classes, labels: &'a PseudoLabels) -> Self {
+        LabelTable {
+            classes,
+            labels,
+            rows: None,
+            ids: None,
+            votes: None,
+            reach: None,
+            nearest_labels: None,
+            probabilities: false,
+        }
+    }
+
     /// Writes it, in the format that the ending of `path` names.
     pub(crate) fn write(&self, path: &Path, force: bool) -> anyhow::Result<()> {
         match LabelFormat::of(path)? {
@@ -91,16 +119,10 @@ impl<'a> LabelTable<'a> {
     }
 
     /// Every column but the probabilities.
-    fn columns(&self) -> Vec<LabelColumn<'a>> {
-        let LabelTable { classes, labels, rows, ids, votes, .. } = *self;
-        let integers = |name, value: Box<dyn Fn(usize) -> i64 + 'a>| LabelColumn {
-            name,
-            values: Values::Integers(value),
-        };
-        let words = |name, value: Box<dyn Fn(usize) -> Option<&'a str> + 'a>| LabelColumn {
-            name,
-            values: Values::Words(value),
-        };
+    fn columns(&self) -> Vec<LabelColumn<'_>> {
+        let LabelTable { classes, labels, rows, ids, reach, nearest_labels, .. } = *self;
+        let integers = |name, value| LabelColumn { name, values: Values::Integers(value) };
+        let words = |name, value| LabelColumn { name, values: Values::Words(value) };
         let floats = |name, values| LabelColumn { name, values: Values::Floats(values) };
         let mut columns =
             vec![integers("row", Box::new(move |item| rows.map_or(item, |rows| rows[item]) as i64))];
@@ -111,7 +133,12 @@ impl<'a> LabelTable<'a> {
             floats("margin", labels.margin()),
             words("status", Box::new(|item| Some(labels.status()[item].as_str()))),
         ]);
-        columns.extend(votes.map(|votes| integers("votes", Box::new(|item| votes[item] as i64))));
+        columns
+            .extend(self.votes.as_ref().map(|votes| integers("votes", Box::new(|item| votes[item] as i64))));
+        columns.extend(reach.map(|reach| floats("reach", reach)));
+        columns.extend(nearest_labels.map(|nearest| {
+            words("nearest_label", Box::new(|item| nearest[item].map(|class| classes.name(class))))
+        }));
         columns
     }
 
@@ -223,7 +250,7 @@ impl<'a> LabelTable<'a> {
     }
 
     /// The values of a column of words.
-    fn words(&self, column: &LabelColumn<'a>) -> Vec<&'a str> {
+    fn words<'c>(&self, column: &LabelColumn<'c>) -> Vec<&'c str> {
         match &column.values {
             Values::Words(value) => (0..self.labels.len()).map(|item| value(item).unwrap_or("")).collect(),
             _ => Vec::new(),

@@ -212,7 +212,7 @@ fn bad_input_is_named_with_file_and_place() {
             "short.txt has 2 labels, but tgt.csv has 20 rows",
         ),
         ("--source src.csv --target tgt.csv --alpha 1", "I − αS is singular for α = 1"),
-        ("--source src.csv --target tgt.csv --alpha 2 --solver cg", "use the dense solver"),
+        ("--source src.csv --target tgt.csv --alpha 2", "the paper's ablation, not a setting"),
         ("--source src.csv --target tgt.csv --neighbours 0", "neighbours = 0: at least 1"),
     ];
     for (args, message) in cases {

@@ -39,11 +39,11 @@ fn load_without(data: &Path, source: &str, target: &str, left_out: &[usize]) -> 
 
 fn variant(name: &str) -> Parameters {
     match name {
-        "default" => Parameters::new(),
-        "uniform_weights" => Parameters::new().anchor_weights(AnchorWeights::Uniform),
-        "centres" => Parameters::new().source_nodes(SourceNodes::Centres),
-        "k_includes_self" => Parameters::new().k_includes_self(true),
-        "raw_anchors" => Parameters::new().anchor_space(AnchorSpace::Raw),
+        "default" => Parameters::paper(),
+        "uniform_weights" => Parameters::paper().anchor_weights(AnchorWeights::Uniform),
+        "centres" => Parameters::paper().source_nodes(SourceNodes::Centres),
+        "k_includes_self" => Parameters::paper().k_includes_self(true),
+        "raw_anchors" => Parameters::paper().anchor_space(AnchorSpace::Raw),
         other => panic!("the reference has a variant this test does not know: {other}"),
     }
 }

@@ -1,9 +1,9 @@
 //! The run record: what was run, on what, and the results. Enough to run it again and to compare.
 
-use a2lp::evaluation::{RoundScore, Score, TargetTruth};
+use a2lp::evaluation::{RoundScore, Score, TargetTruth, UnknownScore};
 use a2lp::{
-    CheckedParameters, ClassId, Error, GraphReport, Guard, Labelling, MixChoice, Quality, Round, Solver,
-    Status, ViewName, Warning,
+    CheckedParameters, ClassId, Error, Evidence, GraphReport, Guard, Labelling, MethodChoice, MixChoice,
+    Quality, Round, Solver, Status, UnknownGroup, Verdict, ViewName, Warning,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +35,9 @@ pub struct RunRecord {
     /// What each view of a consensus made of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consensus: Option<Consensus>,
+    /// What can be said about classes that the source lacks, unless that was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<UnknownRecord>,
     /// The verdict of the guard, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guard>,
@@ -82,12 +85,13 @@ impl RunRecord {
             command,
             finished_unix_secs: now.map_or(0, |now| now.as_secs()),
             inputs,
-            settings: settings(parameters, max_unreached),
+            settings: settings(parameters, &labelling.method, max_unreached),
             summary: Summary::new(&out, labelling, evaluation.as_ref().map(|evaluation| &evaluation.score)),
             evaluation,
             graph: labelling.graph.clone(),
             rounds: labelling.rounds.clone(),
             consensus: Consensus::new(labelling, truth),
+            unknown: UnknownRecord::new(labelling, truth),
             guard: labelling.guard.clone(),
             timings: Timings {
                 read_secs,
@@ -155,8 +159,8 @@ impl ViewRecord {
     }
 }
 
-/// Most rows of disagreements that a record lists.
-const MAX_DISAGREEMENTS: usize = 1000;
+/// Most rows of disagreements, and of a group, that a record lists.
+const MAX_ROWS: usize = 1000;
 
 impl Consensus {
     /// `None` if only one view took part.
@@ -176,7 +180,7 @@ impl Consensus {
             .collect();
         let mut disagreement_rows = labelling.disagreements();
         let disagreements = disagreement_rows.len();
-        disagreement_rows.truncate(MAX_DISAGREEMENTS);
+        disagreement_rows.truncate(MAX_ROWS);
         let (mix, class_shares) = (labelling.mix.clone(), class_shares(labelling));
         Some(Consensus { views, agreement, disagreements, disagreement_rows, mix, class_shares })
     }
@@ -194,6 +198,60 @@ fn class_shares(labelling: &Labelling) -> Vec<ClassShare> {
         probably_absent: absent.contains(&(class as ClassId)),
     };
     labelling.classes.names().iter().enumerate().map(of).collect()
+}
+
+/// What can be said about classes that the source lacks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnknownRecord {
+    /// In a word.
+    pub verdict: Verdict,
+    /// In words, with the reasons.
+    pub message: String,
+    /// Items that match nothing in the source; 0 if the verdict allows no threshold.
+    pub items: usize,
+    /// Were their labels taken away?
+    pub flagged: bool,
+    /// The reach below which an item matches nothing in the source.
+    pub threshold: f64,
+    /// What the verdict rests on.
+    pub evidence: Evidence,
+    /// Groups of such items that look alike, the largest first, at most 100.
+    pub groups: Vec<GroupRecord>,
+    /// How right this is, if the truth is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<UnknownScore>,
+}
+
+/// Unknown items that look alike.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GroupRecord {
+    /// How many.
+    pub items: usize,
+    /// Their rows, the most central first, at most 1,000.
+    pub rows: Vec<usize>,
+}
+
+/// Most groups that a record lists.
+const MAX_GROUPS: usize = 100;
+
+impl UnknownRecord {
+    fn new(labelling: &Labelling, truth: Option<&TargetTruth>) -> Option<Self> {
+        let reach = labelling.reach.as_ref()?;
+        let group = |group: &UnknownGroup| GroupRecord {
+            items: group.items.len(),
+            rows: group.items.iter().take(MAX_ROWS).copied().collect(),
+        };
+        Some(UnknownRecord {
+            verdict: reach.verdict,
+            message: reach.to_string(),
+            items: reach.unknown_items(),
+            flagged: labelling.nearest_labels.is_some(),
+            threshold: reach.threshold,
+            evidence: reach.evidence,
+            groups: reach.groups.iter().take(MAX_GROUPS).map(group).collect(),
+            score: truth.and_then(|truth| truth.score_unknown(reach, labelling.pseudo_labels.labels())),
+        })
+    }
 }
 
 /// Bytes.
@@ -246,17 +304,19 @@ impl Input {
 }
 
 /// The parameters of a run as they go into its record.
-fn settings(parameters: &CheckedParameters, max_unreached: f64) -> Map<String, Value> {
+fn settings(parameters: &CheckedParameters, method: &MethodChoice, max_unreached: f64) -> Map<String, Value> {
     #[derive(Serialize)]
     struct Settings<'a> {
         #[serde(flatten)]
         parameters: &'a CheckedParameters,
+        resolved_method: String,
         resolved_solver: Solver,
         max_unreached: f64,
         threads: usize,
     }
     let settings = Settings {
         parameters,
+        resolved_method: method.to_string(),
         resolved_solver: parameters.resolved_solver(),
         max_unreached,
         threads: parameters.threads(),
@@ -282,6 +342,9 @@ pub struct Summary {
     pub weak: usize,
     /// Those that no label reaches.
     pub unreached: usize,
+    /// Those whose label was taken away because they match nothing in the source.
+    #[serde(default)]
+    pub unknown: usize,
     /// Mean confidence over all items.
     pub mean_confidence: f64,
     /// Did the solver converge in every round?
@@ -372,6 +435,7 @@ impl Summary {
             low_confidence: pseudo.count(Status::LowConfidence),
             weak: pseudo.count(Status::Weak),
             unreached: pseudo.count(Status::Unreached),
+            unknown: pseudo.count(Status::Unknown),
             mean_confidence: labelling.rounds.last().map_or(0.0, |round| round.mean_confidence),
             converged: labelling.converged(),
             rounds: labelling.rounds.len(),

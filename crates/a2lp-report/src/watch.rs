@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_trace_counts_what_there_is() {
         let domains = domains();
-        let parameters = Parameters::new().neighbours(1).rounds(3).check().unwrap();
+        let parameters = Parameters::paper().neighbours(1).rounds(3).check().unwrap();
         let truth = TargetTruth::new(domains.source_labels().classes(), &["a", "a", "b", "z"]);
         let watcher = Watcher::new(&domains, &parameters, Some(&truth));
         let layout = Layout::new(domains.features(), &parameters).unwrap();

@@ -39,7 +39,7 @@ fn main() -> Result<(), a2lp::Error> {
                 [GraphMethod::Exact, GraphMethod::Screened, GraphMethod::Pruned, GraphMethod::Nndescent];
             for (method, width) in methods.into_iter().zip([8, 9, 8, 10]) {
                 let parameters =
-                    Parameters::new().neighbours(k).similarity(similarity).graph_method(method).check()?;
+                    Parameters::paper().neighbours(k).similarity(similarity).graph_method(method).check()?;
                 let secs = best_of_five(|| {
                     neighbour_graph(matrix.clone(), &parameters, false, &()).expect("a graph").secs
                 });
@@ -54,7 +54,7 @@ fn main() -> Result<(), a2lp::Error> {
     let matrix = features(rows, 64);
     let half = rows / 2 * 64;
     for k in [20, 100] {
-        let parameters = Parameters::new().neighbours(k).rounds(1).check()?;
+        let parameters = Parameters::paper().neighbours(k).rounds(1).check()?;
         let graph = neighbour_graph(matrix.clone(), &parameters, false, &())?.graph;
         for classes in [4, 12, 31, 345] {
             let labels: Vec<String> = (0..rows / 2).map(|row| (row % classes).to_string()).collect();

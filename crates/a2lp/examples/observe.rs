@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
         (0..4000u32).map(|i| [0, 1, 2, 3].map(|c| (i * (c + 3) * 7919 % 1009) as f32 / 1009.0)).collect();
     let labels: Vec<&str> = rows.iter().map(|row| if row[0] > row[1] { "left" } else { "right" }).collect();
     let matrix = FeatureMatrix::from_rows(&rows)?;
-    let parameters = Parameters::new().rounds(3).check()?;
+    let parameters = Parameters::paper().rounds(3).check()?;
     for patience in [Duration::from_secs(60), Duration::ZERO] {
         let domains = Domains::new(matrix.clone(), Labels::new(&labels), matrix.clone())?;
         match Run::new(domains, &parameters).observe(&Patience(Instant::now() + patience)).label() {

@@ -5,6 +5,7 @@ use crate::labelling::Labelling;
 use crate::neighbours::GraphReport;
 use crate::pseudo_labels::Status;
 use crate::quality::LOW;
+use crate::reach::Reach;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -78,6 +79,13 @@ pub enum Warning {
     LowQuality {
         /// Their score.
         score: f64,
+    },
+    /// Items that match nothing in the source, and have a label nevertheless.
+    UnknownItems {
+        /// How many.
+        items: usize,
+        /// Of how many.
+        of: usize,
     },
     /// Labels were still changing in the last round.
     Unsettled {
@@ -158,6 +166,11 @@ impl fmt::Display for Warning {
             Warning::LowQuality { score } => write!(
                 f,
                 "the labels' quality score is {score:.3}, below {LOW}: many of them are probably wrong; check some by hand, try the consensus, or other features"
+            ),
+            Warning::UnknownItems { items, of } => write!(
+                f,
+                "{items} of {of} target items ({:.1} %) match nothing in the source, so their labels are probably wrong; look at those with the smallest reach",
+                percent(items, of)
             ),
             Warning::Unsettled { items, of } => write!(
                 f,
@@ -240,6 +253,10 @@ impl Labelling {
         }
         if let Some(quality) = self.quality.filter(|quality| quality.score < LOW) {
             warnings.push(Warning::LowQuality { score: quality.score });
+        }
+        let unknown = self.reach.as_ref().map_or(0, Reach::unknown_items);
+        if unknown > 0 && self.nearest_labels.is_none() {
+            warnings.push(Warning::UnknownItems { items: unknown, of });
         }
         if let (Some(first), Some(last)) = (self.labels_by_round.first(), self.labels_by_round.last()) {
             let items = first.iter().zip(last).filter(|(a, b)| a != b).count();

@@ -8,6 +8,7 @@ use crate::features::ROWS_PER_TASK;
 use crate::labels::{ClassId, Classes, remove_rows};
 use crate::observer::{Attempt, FinishedRound, Observer};
 use crate::propagation::SoftLabels;
+use crate::reach::Reach;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -95,6 +96,80 @@ impl TargetTruth {
             classes,
         })
     }
+}
+
+/// How well items of classes that the source lacks are told from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnknownScore {
+    /// Items whose true class the source lacks.
+    pub items: usize,
+    /// How often such an item has a smaller reach than an item of a known class; `None` without one of either.
+    pub auroc: Option<f64>,
+    /// Share of them below the threshold; `None` without any.
+    pub recall: Option<f64>,
+    /// Share of the items of known classes below the threshold; `None` without any.
+    pub false_flags: Option<f64>,
+    /// 2ab/(a + b), where a is the mean over the known classes of the share labelled correctly and not flagged, and b the recall.
+    pub h_score: Option<f64>,
+}
+
+impl TargetTruth {
+    /// Is the true class of this item one that the source lacks?
+    pub fn is_unknown(&self, item: usize) -> bool {
+        self.ids[item] as usize >= self.known
+    }
+
+    /// Compares reach, and the labels of items that it does not flag, with the truth. `None` if they are not of the same items.
+    pub fn score_unknown(&self, reach: &Reach, labels: &[Option<ClassId>]) -> Option<UnknownScore> {
+        let flagged = |item: usize| reach.is_unknown(item);
+        (reach.values.len() == self.len()).then(|| self.score_flags(&reach.values, flagged, labels)).flatten()
+    }
+
+    /// The same for any score of which small values mean unknown, and any flags.
+    pub fn score_flags(
+        &self,
+        values: &[f32],
+        flagged: impl Fn(usize) -> bool,
+        labels: &[Option<ClassId>],
+    ) -> Option<UnknownScore> {
+        let (unknown, known): (Vec<usize>, Vec<usize>) =
+            (0..self.len()).partition(|&item| self.is_unknown(item));
+        let share = |items: &[usize]| {
+            let count = items.iter().filter(|&&item| flagged(item)).count();
+            (!items.is_empty()).then(|| count as f64 / items.len() as f64)
+        };
+        let (recall, false_flags) = (share(&unknown), share(&known));
+        let kept: Vec<Option<ClassId>> =
+            labels.iter().enumerate().map(|(item, &label)| label.filter(|_| !flagged(item))).collect();
+        let names = &self.names[..self.known];
+        let score = self.score(&kept).ok()?;
+        let of_known: Vec<f64> = score
+            .classes
+            .iter()
+            .filter(|class| names.contains(&class.class))
+            .map(ClassScore::accuracy)
+            .collect();
+        let accuracy = of_known.iter().sum::<f64>() / of_known.len().max(1) as f64;
+        let h_score = recall.filter(|_| !of_known.is_empty()).map(|recall| match accuracy + recall {
+            sum if sum > 0.0 => 2.0 * accuracy * recall / sum,
+            _ => 0.0,
+        });
+        let auroc = auroc(values, &unknown, &known);
+        Some(UnknownScore { items: unknown.len(), auroc, recall, false_flags, h_score })
+    }
+}
+
+/// How often one of `low` has a smaller value than one of `high`; ties count half. `None` if either is empty.
+fn auroc(values: &[f32], low: &[usize], high: &[usize]) -> Option<f64> {
+    let mut sorted: Vec<f32> = high.iter().map(|&item| values[item]).collect();
+    sorted.sort_by(f32::total_cmp);
+    let wins = |&item: &usize| {
+        let at_most = sorted.partition_point(|&value| value <= values[item]);
+        let below = sorted.partition_point(|&value| value < values[item]);
+        sorted.len() as f64 - 0.5 * (at_most + below) as f64
+    };
+    let pairs = (low.len() * high.len()) as f64;
+    (pairs > 0.0).then(|| low.iter().map(wins).sum::<f64>() / pairs)
 }
 
 /// How often labels were right.

@@ -99,12 +99,12 @@ impl FeatureMatrix {
         FeatureMatrix { values, rows, columns }
     }
 
-    /// Takes the mean of these rows off each of them.
-    pub(crate) fn subtract_mean(&mut self, range: std::ops::Range<usize>) {
+    /// The mean of these rows.
+    pub(crate) fn mean(&self, range: std::ops::Range<usize>) -> Vec<f64> {
         let (columns, count) = (self.columns.max(1), range.len());
         // Blocks are summed in order, so that the number of threads does not show.
         let blocks: Vec<Vec<f64>> = self
-            .block(range.clone())
+            .block(range)
             .par_chunks(ROWS_PER_TASK * columns)
             .map(|block| {
                 let mut sum = vec![0f64; columns];
@@ -118,10 +118,22 @@ impl FeatureMatrix {
         for block in blocks {
             mean.iter_mut().zip(block).for_each(|(mean, sum)| *mean += sum / count as f64);
         }
+        mean
+    }
+
+    /// Takes this vector off each of these rows.
+    pub(crate) fn subtract(&mut self, range: std::ops::Range<usize>, vector: &[f64]) {
+        let columns = self.columns.max(1);
         let rows = &mut self.values[range.start * columns..range.end * columns];
         rows.par_chunks_exact_mut(columns).with_min_len(64).for_each(|row| {
-            row.iter_mut().zip(&mean).for_each(|(value, mean)| *value = (f64::from(*value) - mean) as f32);
+            row.iter_mut().zip(vector).for_each(|(value, off)| *value = (f64::from(*value) - off) as f32);
         });
+    }
+
+    /// Takes the mean of these rows off each of them.
+    pub(crate) fn subtract_mean(&mut self, range: std::ops::Range<usize>) {
+        let mean = self.mean(range.clone());
+        self.subtract(range, &mean);
     }
 
     /// No value below zero?

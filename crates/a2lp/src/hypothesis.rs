@@ -67,30 +67,37 @@ impl CheckedParameters {
     }
 }
 
+/// (g − h)/(1 − h): g the share of target neighbours with equal labels, h what chance would give. `None` if all items have
+/// one class, or no item has a neighbour.
+pub(crate) fn coherence(lists: &NeighbourLists, first_target: usize, labels: &PseudoLabels) -> Option<f64> {
+    let label = |node: usize| labels.labels()[node - first_target];
+    let (mut equal, mut all) = (0usize, 0usize);
+    for node in first_target..lists.nodes() {
+        let neighbours = lists.of(node).iter().map(|ranked| ranked.node() as usize);
+        for neighbour in neighbours.filter(|&neighbour| neighbour >= first_target) {
+            all += 1;
+            equal += usize::from(label(node).is_some() && label(node) == label(neighbour));
+        }
+    }
+    let counts = labels.class_counts();
+    let labelled = counts.iter().sum::<usize>().max(1) as f64;
+    let chance: f64 = counts.iter().map(|&n| (n as f64 / labelled).powi(2)).sum();
+    (chance < 1.0 && all > 0).then(|| (equal as f64 / all as f64 - chance) / (1.0 - chance))
+}
+
 /// Label-free fit of a labelling to a graph: mean confidence, how much more often target neighbours have equal labels than
 /// chance predicts, and how often source neighbours have the same label. `lists` are of both domains, without anchors.
 pub(crate) fn fit(lists: &NeighbourLists, source: &[ClassId], labels: &PseudoLabels) -> f64 {
-    let label = |node: usize| labels.labels()[node - source.len()];
-    let (mut in_target, mut equal, mut in_source, mut same) = (0usize, 0usize, 0usize, 0usize);
-    for node in source.len()..lists.nodes() {
-        for neighbour in lists.of(node).iter().map(|ranked| ranked.node() as usize) {
-            match source.get(neighbour) {
-                Some(class) => {
-                    in_source += 1;
-                    same += usize::from(label(node) == Some(*class));
-                }
-                None => {
-                    in_target += 1;
-                    equal += usize::from(label(node).is_some() && label(node) == label(neighbour));
-                }
-            }
+    let (mut same, mut all) = (0usize, 0usize);
+    for (node, label) in (source.len()..).zip(labels.labels()) {
+        let neighbours = lists.of(node).iter();
+        for class in neighbours.filter_map(|ranked| source.get(ranked.node() as usize)) {
+            all += 1;
+            same += usize::from(*label == Some(*class));
         }
     }
-    let share = |count: usize, of: usize| if of > 0 { count as f64 / of as f64 } else { 1.0 };
-    let items = labels.len().max(1) as f64;
-    let chance: f64 = labels.class_counts().iter().map(|&n| (n as f64 / items).powi(2)).sum();
-    let coherence = if chance < 1.0 { (share(equal, in_target) - chance) / (1.0 - chance) } else { 1.0 };
-    labels.mean_confidence() + coherence + share(same, in_source)
+    let same = if all > 0 { same as f64 / all as f64 } else { 1.0 };
+    labels.mean_confidence() + coherence(lists, source.len(), labels).unwrap_or(1.0) + same
 }
 
 /// The class mix of a consensus: the hypothesis that was chosen, and the class shares it found.

@@ -3,11 +3,13 @@
 use crate::anchors::Anchor;
 use crate::hypothesis::{MixChoice, present};
 use crate::labels::{ClassId, Classes};
+use crate::method::MethodChoice;
 use crate::neighbours::GraphReport;
 use crate::parameters::Method;
 use crate::propagation::Solve;
 use crate::pseudo_labels::PseudoLabels;
 use crate::quality::Quality;
+use crate::reach::Reach;
 use crate::views::ViewName;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +80,8 @@ impl Guard {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Labelling {
+    /// How the labels came to the target, and why so.
+    pub method: MethodChoice,
     /// The class list.
     pub classes: Classes,
     /// Source rows per class.
@@ -94,6 +98,10 @@ pub struct Labelling {
     pub views: Vec<Opinion>,
     /// The class mix that a consensus assumes; `None` for the other methods.
     pub mix: Option<MixChoice>,
+    /// Which items match nothing in the source, unless that was not to be looked for.
+    pub reach: Option<Reach>,
+    /// The labels that were taken from unknown items, if such items were to be flagged: the classes they look most like.
+    pub nearest_labels: Option<Vec<Option<ClassId>>>,
     /// The quality of the labels, if it was asked for and could be measured.
     pub quality: Option<Quality>,
     /// The verdict of the guard, if it was asked for and quality could be measured.

@@ -20,6 +20,7 @@
 //! | [`PseudoLabels`] | label, probabilities, confidence (eq. 8), status | `pseudo_labels` |
 //! | [`Anchor`] | one virtual labelled item per class (eq. 9) | `anchors` |
 //! | [`Quality`] | how consistent labels look | `quality` |
+//! | [`Reach`] | which items match nothing in the source | `reach` |
 //! | [`Labelling`] | the labels and the figures of every round | [`label`], or [`Run`] with a graph, an observer, a model |
 //!
 //! The truth about the target, if it is known, belongs to [`evaluation`] and cannot reach the method. Results depend neither on
@@ -52,6 +53,7 @@ mod kernels;
 mod labelling;
 mod labels;
 mod linear_algebra;
+mod method;
 mod model;
 mod neighbours;
 mod observer;
@@ -60,6 +62,7 @@ mod plan;
 mod propagation;
 mod pseudo_labels;
 mod quality;
+mod reach;
 mod rounds;
 mod run;
 mod similarity;
@@ -75,17 +78,19 @@ pub use graph::{FoundGraph, NeighbourGraph, neighbour_graph};
 pub use hypothesis::{AssumedMix, MixChoice};
 pub use labelling::{Guard, Labelling, Opinion, Round};
 pub use labels::{ClassId, Classes, Labels, remove_rows};
+pub use method::{MethodChoice, MethodReason};
 pub use model::{Model, ModelParts};
 pub use neighbours::GraphReport;
 pub use observer::{Attempt, FinishedRound, Observer, Stage};
 pub use parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, Group, Kind, LabelWeight, Method,
-    Mix, Neighbours, ParameterInfo, Parameters, Solver, SourceNodes, Unreached, Value,
+    Mix, Neighbours, ParameterInfo, Parameters, Solver, SourceNodes, Unknown, Unreached, Value,
 };
 pub use plan::{Plan, Shape};
 pub use propagation::{SoftLabels, Solve};
 pub use pseudo_labels::{PseudoLabels, Status};
 pub use quality::Quality;
+pub use reach::{Evidence, Reach, UnknownGroup, Verdict};
 pub use run::{Run, label};
 pub use similarity::Similarity;
 pub use views::ViewName;

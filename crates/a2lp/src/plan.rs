@@ -1,8 +1,12 @@
 //! The memory and time of a run, estimated before it starts.
 
+use crate::features::Domains;
 use crate::hypothesis::DECIDE_AFTER;
+use crate::method::MethodChoice;
 use crate::neighbours::cost;
-use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes};
+use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes, Unknown};
+use crate::reach;
+use crate::views::half_of_each;
 use serde::Serialize;
 
 /// The size of a problem; no features are needed to know it.
@@ -18,10 +22,24 @@ pub struct Shape {
     pub classes: usize,
 }
 
+impl Shape {
+    /// The size of these domains.
+    pub fn of(domains: &Domains) -> Self {
+        Shape {
+            source_rows: domains.source_rows(),
+            target_rows: domains.target_rows(),
+            columns: domains.features().columns(),
+            classes: domains.source_labels().classes().len(),
+        }
+    }
+}
+
 /// What a run will do and need. Bytes were fitted to what runs of 6,000 to 80,000 rows held, and are within 15 % of it there
 /// (`reliability/run r6`); seconds are a guess from the machine on which the benchmarks were run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
+    /// How labels will come to the target, and why so.
+    pub chosen: MethodChoice,
     /// Nodes of the graph before anchors are added.
     pub nodes: usize,
     /// Neighbours of each node, itself not counted; `None` for the full graph.
@@ -40,9 +58,9 @@ pub struct Plan {
     pub rounds_bytes: u64,
     /// Bytes of the labels, and of what is kept of every round.
     pub labels_bytes: u64,
-    /// The largest of these, and of what measuring the quality takes.
+    /// The largest of these, and of what measuring reach and quality takes.
     pub peak_bytes: u64,
-    /// Seconds for the neighbours.
+    /// Seconds for the neighbours, and for the reach of the items.
     pub search_secs: f64,
     /// Seconds for the rounds.
     pub rounds_secs: f64,
@@ -52,6 +70,12 @@ impl CheckedParameters {
     /// What a run on data of this shape will take.
     pub fn plan(&self, shape: Shape) -> Plan {
         let threads = if self.threads > 0 { self.threads } else { rayon::current_num_threads() };
+        let (resolved, chosen) = self.resolve(shape, false);
+        Plan { chosen, ..resolved.plan_on(shape, threads) }
+    }
+
+    /// The plan on this many threads, for a method that is not `auto`.
+    pub(crate) fn plan_on(&self, shape: Shape, threads: usize) -> Plan {
         let sources = match self.source_nodes {
             SourceNodes::All => shape.source_rows,
             SourceNodes::Centres => shape.classes.min(shape.source_rows),
@@ -79,12 +103,16 @@ impl CheckedParameters {
         if self.method == Method::Consensus {
             cost = self.cost_of_views(cost, size, neighbours.unwrap_or(0));
         }
+        if self.unknown != Unknown::Off {
+            cost.add_reach(self, shape, size);
+        }
         let mut peak_bytes = cost.search_bytes.max(cost.rounds_bytes).max(cost.quality_bytes);
         if self.guard {
             // The features again, beside what the first run leaves behind.
             peak_bytes += feature_bytes + labels_bytes;
         }
         Plan {
+            chosen: MethodChoice::asked(self),
             nodes,
             neighbours,
             method,
@@ -111,7 +139,7 @@ impl CheckedParameters {
         // Another graph, beside the lists and the labels.
         let quality_bytes = size.base_bytes() + search + n * (12 * lists + 300) + labels_bytes;
         let (nf, edges) = (nodes as f64, nodes as f64 * k as f64);
-        let solve = self.iterations() * size.panels() * (1.5 * edges * 4e-9 + nf * 1e-7);
+        let solve = iterations(self.alpha) * size.panels() * (1.5 * edges * 4e-9 + nf * 1e-7);
         Cost {
             search_bytes: size.base_bytes() + search,
             rounds_bytes: self.solver_bytes(size)
@@ -133,7 +161,9 @@ impl CheckedParameters {
             rounds_bytes: self.solver_bytes(size) + labels_bytes + 4 * n * n,
             quality_bytes: 0,
             search_secs: 0.0,
-            rounds_secs: nf * nf * (size.columns as f64 * 2e-11 + self.iterations() * size.panels() * 1e-9),
+            rounds_secs: nf
+                * nf
+                * (size.columns as f64 * 2e-11 + iterations(self.alpha) * size.panels() * 1e-9),
         }
     }
 
@@ -156,6 +186,10 @@ impl CheckedParameters {
             }
             _ => (0, 1.0),
         };
+        // The centred view takes its neighbours from both domains.
+        let first_target = size.nodes / 2;
+        let centred = self.graph_method.resolve(size.nodes, size.columns, half_of_each(k, first_target));
+        let centred_secs = cost::thread_secs(centred, size.nodes, size.columns, k);
         let eigenproblem_secs = third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9);
         Cost {
             search_bytes: one.search_bytes + size.feature_bytes,
@@ -168,7 +202,7 @@ impl CheckedParameters {
                 0 => 0,
                 bytes => bytes + size.feature_bytes,
             },
-            search_secs: one.search_secs * (2.0 + third * z) + eigenproblem_secs,
+            search_secs: one.search_secs * (1.0 + third * z) + centred_secs + eigenproblem_secs,
             // The third view is searched in half of the rounds.
             rounds_secs: hypotheses_secs
                 * (one.rounds_secs * (2.5 + third) + third * 0.5 * one.search_secs * z),
@@ -182,10 +216,17 @@ impl CheckedParameters {
         size.base_bytes()
             + size.nodes as u64 * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16) + inserting)
     }
+}
 
-    /// Of conjugate gradients: they grow with the square root of the condition number.
-    fn iterations(&self) -> f64 {
-        5.0 * ((1.0 + self.alpha) / (1.0 - self.alpha).abs().max(1e-3)).sqrt()
+/// Iterations of conjugate gradients: they grow with the square root of the condition number.
+fn iterations(alpha: f64) -> f64 {
+    5.0 * ((1.0 + alpha) / (1.0 - alpha).abs().max(1e-3)).sqrt()
+}
+
+impl Plan {
+    /// Seconds in all.
+    pub fn secs(&self) -> f64 {
+        self.search_secs + self.rounds_secs
     }
 }
 
@@ -217,6 +258,22 @@ struct Cost {
     quality_bytes: u64,
     search_secs: f64,
     rounds_secs: f64,
+}
+
+impl Cost {
+    /// Adds what the reach of the items takes: another search, in a copy of the features, and seven walks.
+    fn add_reach(&mut self, parameters: &CheckedParameters, shape: Shape, size: Size) {
+        let rows = shape.source_rows + shape.target_rows;
+        let wanted = reach::wanted(shape.source_rows);
+        let (k, columns) = (wanted.most(), shape.columns);
+        let method = parameters.graph_method.resolve(rows, columns, wanted);
+        let search = cost::search_bytes(method, rows, columns, k, size.threads);
+        self.search_bytes = self.search_bytes.max(size.base_bytes() + size.feature_bytes + search);
+        let edges = (rows * k / 2) as f64;
+        let walks = reach::ROUNDS as f64 + size.panels();
+        self.search_secs += cost::thread_secs(method, rows, columns, k)
+            + iterations(reach::ALPHA) * walks * (1.5 * edges * 4e-9 + rows as f64 * 1e-7);
+    }
 }
 
 /// The program itself, and small things.

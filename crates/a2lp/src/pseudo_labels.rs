@@ -17,6 +17,8 @@ pub enum Status {
     Weak,
     /// No path leads to any label.
     Unreached,
+    /// It matches nothing in the source, so its label was taken away.
+    Unknown,
 }
 
 impl Status {
@@ -27,6 +29,7 @@ impl Status {
             Status::LowConfidence => "low-confidence",
             Status::Weak => "weak",
             Status::Unreached => "unreached",
+            Status::Unknown => "unknown",
         }
     }
 }
@@ -212,6 +215,19 @@ impl PseudoLabels {
                 *status = Status::LowConfidence;
             }
         }
+    }
+
+    /// Takes the labels of these items away; probabilities and confidence stay. Returns the labels they had, `None` for all
+    /// other items.
+    pub(crate) fn mark_unknown(&mut self, unknown: &[bool]) -> Vec<Option<ClassId>> {
+        let mut taken = vec![None; self.len()];
+        for item in (0..self.len()).filter(|&item| unknown[item]) {
+            taken[item] = self.labels[item].take();
+            if taken[item].is_some() {
+                self.status[item] = Status::Unknown;
+            }
+        }
+        taken
     }
 
     /// Gives an item without a label one; status and confidence stay.

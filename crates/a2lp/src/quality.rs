@@ -5,6 +5,7 @@
 use crate::affinity::symmetrise;
 use crate::error::Error;
 use crate::features::FeatureMatrix;
+use crate::hypothesis::coherence;
 use crate::labels::ClassId;
 use crate::neighbours::NeighbourLists;
 use crate::parameters::{LabelWeight, Parameters};
@@ -53,7 +54,7 @@ impl Quality {
         go_on: GoOn<'_>,
     ) -> Result<Self, Error> {
         let reverse = reverse(lists, source, classes, target, go_on)?;
-        let coherence = coherence(lists, source.len(), target);
+        let coherence = coherence(lists, source.len(), target).unwrap_or(0.0);
         Ok(Quality { score: (reverse + coherence) / 2.0, reverse, coherence })
     }
 }
@@ -91,22 +92,6 @@ fn reverse(
     let total: f64 = (0..classes).map(weight).sum();
     let sum: f64 = (0..classes).map(|class| weight(class) * share(class)).sum();
     Ok(if total > 0.0 { sum / total } else { 0.0 })
-}
-
-/// (g − h)/(1 − h): g the share of target neighbours with equal labels, h what chance would give.
-fn coherence(lists: &NeighbourLists, first_target: usize, target: &PseudoLabels) -> f64 {
-    let label = |node: usize| target.labels()[node - first_target];
-    let (mut equal, mut all) = (0usize, 0usize);
-    for node in first_target..lists.nodes() {
-        for neighbour in lists.of(node).iter().map(|r| r.node() as usize).filter(|&n| n >= first_target) {
-            all += 1;
-            equal += usize::from(label(node).is_some() && label(node) == label(neighbour));
-        }
-    }
-    let labelled = target.class_counts().iter().sum::<usize>().max(1) as f64;
-    let chance: f64 = target.class_counts().iter().map(|&n| (n as f64 / labelled).powi(2)).sum();
-    let observed = equal as f64 / all.max(1) as f64;
-    if chance < 1.0 { (observed - chance) / (1.0 - chance) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::graph::NeighbourGraph;
 use crate::hypothesis::{AssumedMix, DECIDE_AFTER, Hypothesis, MixChoice, fit};
 use crate::labelling::{Labelling, Opinion, Round};
 use crate::labels::{ClassId, Classes};
+use crate::method::MethodChoice;
 use crate::model::Model;
 use crate::neighbours::{GraphReport, NeighbourLists};
 use crate::observer::{Attempt, FinishedRound, Observer, Stage, report_progress};
@@ -17,7 +18,7 @@ use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
 use crate::quality::{Quality, quality_graph};
 use crate::smoothing::Smoother;
-use crate::views::{self, Lesson, Nodes, Setup, View};
+use crate::views::{self, Lesson, Nodes, Setup, View, ViewName};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -64,15 +65,14 @@ pub(crate) fn run_rounds(
     if setup.parameters.unreached == Unreached::Nearest {
         branch.voters[0].view.nodes().fill_unreached(&mut branch.labels);
     }
-    Ok(FinishedRounds::new(source, branch, choice, neighbours_secs))
+    Ok(FinishedRounds::new(source, branch, choice, MethodChoice::asked(setup.parameters), neighbours_secs))
 }
 
 /// Keeps the hypothesis that fits the graph of the centred view best. `None` if the run has no hypotheses.
 fn choose(branches: &mut Vec<Branch>, source: &Source) -> Option<MixChoice> {
     let fit = |mix: AssumedMix| {
         let branch = branches.iter().find(|branch| branch.assumes(mix))?;
-        let lists = branch.voters.get(1)?.view.nodes().without_anchors()?;
-        Some(fit(lists, &source.ids, &branch.labels))
+        Some(fit(branch.centred_lists()?, &source.ids, &branch.labels))
     };
     let (fit_same, fit_own) = (fit(AssumedMix::Same), fit(AssumedMix::Own));
     if fit_same.is_none() && fit_own.is_none() {
@@ -133,6 +133,12 @@ impl Branch {
         std::iter::once(views).chain(copies).enumerate().map(branch).collect()
     }
 
+    /// The lists of the centred view, without anchors.
+    fn centred_lists(&self) -> Option<&NeighbourLists> {
+        let centred = self.voters.iter().find(|voter| voter.view.name() == ViewName::Centred)?;
+        centred.view.nodes().without_anchors()
+    }
+
     fn assumes(&self, mix: AssumedMix) -> bool {
         self.hypothesis.is_some_and(|hypothesis| hypothesis.mix == mix)
     }
@@ -176,12 +182,15 @@ impl Branch {
             Some(_) => PseudoLabels::vote(&votes, &source.candidates),
             None => votes.swap_remove(0),
         };
+        let mut solves: Vec<Solve> = ballots.iter().map(|ballot| ballot.solve.clone()).collect();
         if let (Some(hypothesis), Some(smoother)) = (self.hypothesis, common.smoother) {
             let go_on = || within.report();
             let share = hypothesis.smoothing;
-            smoother.smooth(&mut self.labels, share, &source.candidates, setup.parameters, &go_on)?;
+            let candidates = &source.candidates;
+            solves.push(smoother.smooth(&mut self.labels, share, candidates, setup.parameters, &go_on)?);
         }
-        let round = self.trace.note(&ballots, &self.labels, agreement, self.learning_secs);
+        let solve = Solve::together(&solves);
+        let round = self.trace.note(&ballots, &self.labels, agreement, solve, self.learning_secs);
         ballots[0].show(&self.labels, round, setup.observer, self.attempt);
         drop(ballots);
         let voting = self.voters.iter_mut().filter(|voter| voter.view.votes_from() <= number);
@@ -346,9 +355,9 @@ impl Trace {
         ballots: &[Ballot<'_>],
         labels: &PseudoLabels,
         agreement: Option<f64>,
+        solve: Solve,
         learning_secs: f64,
     ) -> &Round {
-        let solves: Vec<&Solve> = ballots.iter().map(|ballot| &ballot.solve).collect();
         let nodes = ballots[0].nodes;
         self.rounds.push(Round {
             round: self.rounds.len() + 1,
@@ -360,7 +369,7 @@ impl Trace {
             mean_confidence: labels.mean_confidence(),
             class_counts: labels.class_counts(),
             agreement,
-            solve: Solve::together(&solves),
+            solve,
             graph_secs: learning_secs + ballots.iter().map(|ballot| ballot.graph_secs).sum::<f64>(),
             solve_secs: ballots.iter().map(|ballot| ballot.solve_secs).sum(),
         });
@@ -384,11 +393,17 @@ pub(crate) struct FinishedRounds {
 }
 
 impl FinishedRounds {
-    fn new(source: Source, branch: Branch, mix: Option<MixChoice>, neighbours_secs: f64) -> Self {
+    fn new(
+        source: Source,
+        branch: Branch,
+        mix: Option<MixChoice>,
+        method: MethodChoice,
+        neighbours_secs: f64,
+    ) -> Self {
+        let quality_graph = branch.centred_lists().cloned();
         let Branch { mut voters, labels: pseudo_labels, trace, attempt, .. } = branch;
         let reports = voters.iter().filter_map(|voter| voter.view.nodes().report.as_ref());
         let graph: Option<GraphReport> = reports.min_by(|a, b| a.recall.total_cmp(&b.recall)).cloned();
-        let quality_graph = voters.get(1).and_then(|voter| voter.view.nodes().without_anchors()).cloned();
         let several = voters.len() > 1;
         let opinion = |voter: &mut Voter| Opinion {
             name: voter.view.name(),
@@ -398,6 +413,7 @@ impl FinishedRounds {
         let views = if several { voters.iter_mut().map(opinion).collect() } else { Vec::new() };
         let Voter { view, soft, .. } = voters.swap_remove(0);
         let labelling = Labelling {
+            method,
             classes: source.classes,
             source_counts: source.counts,
             pseudo_labels,
@@ -406,6 +422,8 @@ impl FinishedRounds {
             labels_by_round: trace.labels_by_round,
             views,
             mix,
+            reach: None,
+            nearest_labels: None,
             quality: None,
             guard: None,
             graph,

@@ -7,7 +7,9 @@ use crate::labelling::{Guard, Labelling};
 use crate::labels::ClassId;
 use crate::model::Model;
 use crate::observer::{Attempt, Observer};
-use crate::parameters::{CheckedParameters, Method, SourceNodes};
+use crate::parameters::{CheckedParameters, Method, SourceNodes, Unknown};
+use crate::plan::Shape;
+use crate::reach::Reach;
 use crate::rounds::{FinishedRounds, run_rounds};
 use crate::views::Setup;
 
@@ -95,38 +97,24 @@ impl<'a> Run<'a> {
         Ok((labelling, model.expect("a run that keeps its model has one")))
     }
 
-    /// The attempt with the method asked for and, with the guard, plain label propagation to compare it with.
     fn run(self, keeps_model: bool) -> Result<(Labelling, Option<Model>), Error> {
         self.check()?;
         let Run { domains, parameters, graph, observer, assumed } = self;
+        let (parameters, chosen) = parameters.resolve(Shape::of(&domains), graph.is_some());
         parameters.pool()?.install(|| {
-            let guarded = parameters.guard && parameters.method != Method::Lp;
-            let spare = guarded.then(|| (domains.clone(), graph.clone()));
-            let setup = Setup { parameters, observer };
-            let asked = run_rounds(domains, graph, assumed, &setup, Attempt::Asked)?;
-            let attempt = asked.attempt;
-            let (mut asked, model) = finish(asked, keeps_model, &setup)?;
-            // Without a quality score there is nothing to compare.
-            let (Some((domains, graph)), Some(quality)) = (spare, asked.quality) else {
-                observer.chosen(attempt);
-                return Ok((asked, model));
+            let setup = Setup { parameters: &parameters, observer };
+            let reach = match parameters.unknown {
+                Unknown::Off => None,
+                _ => Some(Reach::measure(&domains, &setup)?),
             };
-            let plain = parameters.with_method(Method::Lp)?;
-            let setup = Setup { parameters: &plain, observer };
-            let lp = run_rounds(domains, graph, None, &setup, Attempt::PlainPropagation)?;
-            let (mut lp, lp_model) = finish(lp, keeps_model, &setup)?;
-            let lp_score = lp.quality.map_or(0.0, |quality| quality.score);
-            let guard = Guard::judge(parameters.method, quality.score, lp_score);
-            let fell_back = guard.fell_back;
-            if fell_back {
-                observer.chosen(Attempt::PlainPropagation);
-                lp.guard = Some(guard);
-                Ok((lp, lp_model))
-            } else {
-                observer.chosen(attempt);
-                asked.guard = Some(guard);
-                Ok((asked, model))
+            let (mut labelling, model) = guarded(domains, graph, assumed, &setup, keeps_model)?;
+            labelling.method = chosen;
+            if let (Some(reach), Unknown::Flag) = (&reach, parameters.unknown) {
+                let unknown: Vec<bool> = (0..reach.values.len()).map(|item| reach.is_unknown(item)).collect();
+                labelling.nearest_labels = Some(labelling.pseudo_labels.mark_unknown(&unknown));
             }
+            labelling.reach = reach;
+            Ok((labelling, model))
         })
     }
 
@@ -149,6 +137,42 @@ impl<'a> Run<'a> {
             return Err(Error::Graph(message.into()));
         }
         Ok(())
+    }
+}
+
+/// The attempt with the method asked for and, with the guard, plain label propagation to compare it with.
+fn guarded(
+    domains: Domains,
+    graph: Option<NeighbourGraph>,
+    assumed: Option<&[Option<ClassId>]>,
+    setup: &Setup<'_>,
+    keeps_model: bool,
+) -> Result<(Labelling, Option<Model>), Error> {
+    let Setup { parameters, observer } = *setup;
+    let guarded = parameters.guard && parameters.method != Method::Lp;
+    let spare = guarded.then(|| (domains.clone(), graph.clone()));
+    let asked = run_rounds(domains, graph, assumed, setup, Attempt::Asked)?;
+    let attempt = asked.attempt;
+    let (mut asked, model) = finish(asked, keeps_model, setup)?;
+    // Without a quality score there is nothing to compare.
+    let (Some((domains, graph)), Some(quality)) = (spare, asked.quality) else {
+        observer.chosen(attempt);
+        return Ok((asked, model));
+    };
+    let plain = parameters.with_method(Method::Lp, parameters.views);
+    let setup = Setup { parameters: &plain, observer };
+    let lp = run_rounds(domains, graph, None, &setup, Attempt::PlainPropagation)?;
+    let (mut lp, lp_model) = finish(lp, keeps_model, &setup)?;
+    let lp_score = lp.quality.map_or(0.0, |quality| quality.score);
+    let guard = Guard::judge(parameters.method, quality.score, lp_score);
+    if guard.fell_back {
+        observer.chosen(Attempt::PlainPropagation);
+        lp.guard = Some(guard);
+        Ok((lp, lp_model))
+    } else {
+        observer.chosen(attempt);
+        asked.guard = Some(guard);
+        Ok((asked, model))
     }
 }
 

@@ -62,7 +62,7 @@ fn nan_and_infinity_are_named_with_their_place() {
 
 #[test]
 fn one_row_on_each_side() {
-    let labelling = run(&[[1.0, 1.0]], &["a"], &[[1.0, 0.5]], Parameters::new()).unwrap();
+    let labelling = run(&[[1.0, 1.0]], &["a"], &[[1.0, 0.5]], Parameters::paper()).unwrap();
     assert_eq!(labelling.pseudo_labels.labels(), [Some(0)]);
     // With a single class there is nothing to doubt.
     assert_eq!(labelling.pseudo_labels.confidence(), [1.0]);
@@ -70,10 +70,11 @@ fn one_row_on_each_side() {
 
 #[test]
 fn a_single_column_and_fewer_rows_than_neighbours() {
-    let labelling = run(&[[1.0], [2.0]], &["a", "b"], &[[3.0], [0.5]], Parameters::new().rounds(1)).unwrap();
+    let labelling =
+        run(&[[1.0], [2.0]], &["a", "b"], &[[3.0], [0.5]], Parameters::paper().rounds(1)).unwrap();
     // Under the cosine all positive numbers are alike: both classes are equally near.
     assert!(labelling.pseudo_labels.confidence().iter().all(|&w| w < 1e-5));
-    let gaussian = Parameters::new().similarity(Similarity::Gaussian { sigma2: 0.5 }).neighbours(1);
+    let gaussian = Parameters::paper().similarity(Similarity::Gaussian { sigma2: 0.5 }).neighbours(1);
     let labelling = run(&[[1.0], [2.0]], &["a", "b"], &[[2.4], [0.8]], gaussian).unwrap();
     assert_eq!(labelling.pseudo_labels.labels(), [Some(1), Some(0)]);
 }
@@ -82,7 +83,7 @@ fn a_single_column_and_fewer_rows_than_neighbours() {
 fn a_class_with_one_sample_and_a_class_that_no_target_gets() {
     let source = [[1.0, 0.0], [0.9, 0.1], [0.95, 0.0], [0.0, 1.0]];
     let labelling =
-        run(&source, &["a", "a", "a", "b"], &[[1.0, 0.05], [0.9, 0.0]], Parameters::new().neighbours(2))
+        run(&source, &["a", "a", "a", "b"], &[[1.0, 0.05], [0.9, 0.0]], Parameters::paper().neighbours(2))
             .unwrap();
     assert_eq!(labelling.pseudo_labels.labels(), [Some(0), Some(0)]);
     // No anchor for the class nobody was given.
@@ -98,10 +99,10 @@ fn no_edge_between_the_domains_leaves_all_unreached() {
     // The domains live on different axes: every similarity across is 0.
     let (source, target) = ([[1.0, 0.0], [2.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]);
     for parameters in [
-        Parameters::new(),
-        Parameters::new().solver(Solver::Dense),
-        Parameters::new().full_graph(),
-        Parameters::new().source_nodes(SourceNodes::Centres),
+        Parameters::paper(),
+        Parameters::paper().solver(Solver::Dense),
+        Parameters::paper().full_graph(),
+        Parameters::paper().source_nodes(SourceNodes::Centres),
     ] {
         let labelling = run(&source, &["a", "b"], &target, parameters).unwrap();
         assert_eq!(statuses(&labelling), [Status::Unreached; 2]);
@@ -118,7 +119,7 @@ fn an_unreached_item_can_take_the_nearest_label() {
     // Target row 0 sits with the source; rows 1 to 3 form a clique of their own but are not orthogonal to class b.
     let source = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
     let target = [[0.9, 0.0, 0.0], [0.0, 0.1, 1.0], [0.0, 0.1, 1.1], [0.0, 0.11, 1.0]];
-    let parameters = Parameters::new().neighbours(1).rounds(1);
+    let parameters = Parameters::paper().neighbours(1).rounds(1);
     let plain = run(&source, &["a", "b"], &target, parameters.clone()).unwrap();
     // Class b's own nearest neighbour is in the clique, so it is reached; cut that tie by hiding b.
     assert_eq!(plain.pseudo_labels.labels()[1], Some(1));
@@ -137,7 +138,7 @@ fn zero_rows_are_isolated_and_poison_nothing() {
     let target = [[0.9, 0.1], [0.0, 0.0], [0.2, 0.9]];
     for similarity in [Similarity::Cosine, Similarity::Dot3] {
         for parameters in
-            [Parameters::new(), Parameters::new().full_graph(), Parameters::new().solver(Solver::Dense)]
+            [Parameters::paper(), Parameters::paper().full_graph(), Parameters::paper().solver(Solver::Dense)]
         {
             let labelling =
                 run(&source, &["a", "b", "a"], &target, parameters.similarity(similarity)).unwrap();
@@ -146,14 +147,16 @@ fn zero_rows_are_isolated_and_poison_nothing() {
         }
     }
     // Even when asked for the nearest: a zero row is near to nothing.
-    let nearest = Parameters::new().unreached(Unreached::Nearest);
+    let nearest = Parameters::paper().unreached(Unreached::Nearest);
     assert_eq!(run(&source, &["a", "b", "a"], &target, nearest).unwrap().pseudo_labels.labels()[1], None);
 }
 
 #[test]
 fn all_rows_identical() {
     let row = [0.3f32, 0.4, 0.5];
-    for parameters in [Parameters::new(), Parameters::new().full_graph(), Parameters::new().neighbours(1)] {
+    for parameters in
+        [Parameters::paper(), Parameters::paper().full_graph(), Parameters::paper().neighbours(1)]
+    {
         let labelling = run(&[row; 6], &["a", "b", "a", "b", "a", "b"], &[row; 5], parameters).unwrap();
         assert!(labelling.converged());
         for item in 0..5 {
@@ -169,21 +172,21 @@ fn more_neighbours_than_nodes_cost_nothing() {
         &[[1.0, 0.1], [0.1, 1.0]],
         &["a", "b"],
         &[[1.0, 0.2]],
-        Parameters::new().neighbours(4_000_000_000),
+        Parameters::paper().neighbours(4_000_000_000),
     );
     assert_eq!(labelling.unwrap().pseudo_labels.labels(), [Some(0)]);
 }
 
 #[test]
 fn similarities_that_overflow_are_an_error() {
-    let parameters = Parameters::new().similarity(Similarity::Dot3);
+    let parameters = Parameters::paper().similarity(Similarity::Dot3);
     let error = run(&[[1e18f32, 1.0]], &["a"], &[[1e18, 2.0]], parameters).unwrap_err();
     assert!(matches!(error, Error::WeightOverflow(_)), "{error}");
 }
 
 #[test]
 fn similarities_that_underflow_leave_items_unreached() {
-    let parameters = Parameters::new().similarity(Similarity::Gaussian { sigma2: 1.0 });
+    let parameters = Parameters::paper().similarity(Similarity::Gaussian { sigma2: 1.0 });
     let labelling = run(&[[0.0f32]], &["a"], &[[100.0]], parameters).unwrap();
     assert_eq!(statuses(&labelling), [Status::Unreached]);
 }

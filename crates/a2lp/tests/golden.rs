@@ -65,7 +65,7 @@ fn graph_scores_weights_and_anchors_of_the_worked_example() {
         let (source, target) = (matrix(&want["source"]), matrix(&want["target"]));
         let domains = Domains::new(source, Labels::new(&["0", "1", "2"]), target).unwrap();
         let recorder = Recorder::default();
-        let parameters = Parameters::new().neighbours(2).rounds(2).solver(solver).check().unwrap();
+        let parameters = Parameters::paper().neighbours(2).rounds(2).solver(solver).check().unwrap();
         let labelling = Run::new(domains, &parameters).observe(&recorder).label().unwrap();
         let seen = recorder.0.into_inner().unwrap();
         assert_eq!(seen.len(), 2);

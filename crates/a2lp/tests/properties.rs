@@ -29,7 +29,7 @@ fn the_order_of_the_rows_does_not_matter() {
             moved.source_labels[place(row)] = plain.source_labels[row].clone();
             moved.target[place(row)] = plain.target[row].clone();
         }
-        let (a, b) = (run(plain.domains(), Parameters::new()), run(moved.domains(), Parameters::new()));
+        let (a, b) = (run(plain.domains(), Parameters::paper()), run(moved.domains(), Parameters::paper()));
         let (a_names, b_names) = (names(&a), names(&b));
         for row in 0..100 {
             assert_eq!(a_names[row], b_names[place(row)]);
@@ -46,8 +46,8 @@ fn the_names_of_the_classes_do_not_matter() {
     // Reverses the alphabetical order, and so every class number.
     let other = |name: &str| format!("{}", 9 - name[6..].parse::<u32>().unwrap());
     renamed.source_labels.iter_mut().for_each(|name| *name = other(name));
-    let a = names(&run(plain.domains(), Parameters::new()));
-    let b = names(&run(renamed.domains(), Parameters::new()));
+    let a = names(&run(plain.domains(), Parameters::paper()));
+    let b = names(&run(renamed.domains(), Parameters::paper()));
     assert_eq!(a.iter().map(|n| n.as_deref().map(other)).collect::<Vec<_>>(), b);
 }
 
@@ -60,7 +60,7 @@ fn under_the_cosine_the_length_of_a_row_does_not_matter() {
         let factor = 2f32.powi(at as i32 % 7 - 3);
         row.iter_mut().for_each(|v| *v *= factor);
     }
-    let (a, b) = (run(plain.domains(), Parameters::new()), run(scaled.domains(), Parameters::new()));
+    let (a, b) = (run(plain.domains(), Parameters::paper()), run(scaled.domains(), Parameters::paper()));
     assert_eq!(a.pseudo_labels, b.pseudo_labels);
 }
 
@@ -71,7 +71,7 @@ fn identical_target_rows_get_the_same_answer() {
         shifted.target[70 + copy] = shifted.target[copy].clone();
     }
     // With the full graph no list is cut off, so copies are alike in every respect.
-    let labelling = run(shifted.domains(), Parameters::new().full_graph());
+    let labelling = run(shifted.domains(), Parameters::paper().full_graph());
     for copy in 0..10 {
         let (a, b) = (copy, 70 + copy);
         assert_eq!(labelling.pseudo_labels.labels()[a], labelling.pseudo_labels.labels()[b]);
@@ -83,9 +83,9 @@ fn identical_target_rows_get_the_same_answer() {
 #[test]
 fn one_round_is_the_first_of_many() {
     let shifted = Shifted::new(4, 25, 9, true, 6);
-    let many = run(shifted.domains(), Parameters::new().rounds(6));
+    let many = run(shifted.domains(), Parameters::paper().rounds(6));
     for rounds in 1..6 {
-        let few = run(shifted.domains(), Parameters::new().rounds(rounds));
+        let few = run(shifted.domains(), Parameters::paper().rounds(rounds));
         assert_eq!(few.labels_by_round, many.labels_by_round[..rounds]);
         assert_eq!(few.anchors.len(), 4 * (rounds - 1));
     }
@@ -94,8 +94,8 @@ fn one_round_is_the_first_of_many() {
 #[test]
 fn replaced_anchors_leave_one_set_in_the_graph() {
     let shifted = Shifted::new(4, 25, 9, true, 7);
-    let added = run(shifted.domains(), Parameters::new().rounds(4));
-    let replaced = run(shifted.domains(), Parameters::new().rounds(4).anchor_mode(AnchorMode::Replace));
+    let added = run(shifted.domains(), Parameters::paper().rounds(4));
+    let replaced = run(shifted.domains(), Parameters::paper().rounds(4).anchor_mode(AnchorMode::Replace));
     assert_eq!(added.rounds.iter().map(|r| r.anchors).collect::<Vec<_>>(), [0, 4, 8, 12]);
     assert_eq!(replaced.rounds.iter().map(|r| r.anchors).collect::<Vec<_>>(), [0, 4, 4, 4]);
     assert_eq!(added.labels_by_round[1], replaced.labels_by_round[1]);
@@ -104,8 +104,8 @@ fn replaced_anchors_leave_one_set_in_the_graph() {
 #[test]
 fn a_run_that_settles_can_stop_early() {
     let shifted = Shifted::new(3, 30, 20, true, 8);
-    let full = run(shifted.domains(), Parameters::new().rounds(10));
-    let stopped = run(shifted.domains(), Parameters::new().rounds(10).stop_when_stable(true));
+    let full = run(shifted.domains(), Parameters::paper().rounds(10));
+    let stopped = run(shifted.domains(), Parameters::paper().rounds(10).stop_when_stable(true));
     let settled = full.rounds.iter().position(|r| r.round > 1 && r.changed == 0).unwrap();
     assert_eq!(stopped.rounds.len(), settled + 1);
 }
@@ -114,9 +114,9 @@ fn a_run_that_settles_can_stop_early() {
 fn the_number_of_threads_changes_nothing() {
     let shifted = Shifted::new(6, 400, 16, true, 9);
     for parameters in [
-        Parameters::new(),
-        Parameters::new().rounds(3).full_graph(),
-        Parameters::new().rounds(2).solver(Solver::Dense).source_nodes(SourceNodes::Centres),
+        Parameters::paper(),
+        Parameters::paper().rounds(3).full_graph(),
+        Parameters::paper().rounds(2).solver(Solver::Dense).source_nodes(SourceNodes::Centres),
     ] {
         let one = run(shifted.domains(), parameters.clone().threads(1));
         for threads in [2, 3, 8] {
@@ -133,7 +133,7 @@ fn probabilities_sum_to_one_and_confidence_stays_in_range() {
         [(Similarity::Cosine, true), (Similarity::Gaussian { sigma2: 2.0 }, true), (Similarity::Dot3, false)]
     {
         let labelling =
-            run(Shifted::new(5, 20, 8, signed, 10).domains(), Parameters::new().similarity(similarity));
+            run(Shifted::new(5, 20, 8, signed, 10).domains(), Parameters::paper().similarity(similarity));
         for item in 0..labelling.pseudo_labels.len() {
             let sum: f32 = labelling.pseudo_labels.probabilities(item).iter().sum();
             assert!((sum - 1.0).abs() < 1e-6);
@@ -153,7 +153,7 @@ fn the_full_graph_equals_a_list_of_everything() {
         (Similarity::Dot3, true),
     ] {
         let shifted = Shifted::new(3, 20, 7, signed, 11);
-        let parameters = Parameters::new().rounds(4).similarity(similarity);
+        let parameters = Parameters::paper().rounds(4).similarity(similarity);
         let full = run(shifted.domains(), parameters.clone().full_graph());
         let lists = run(shifted.domains(), parameters.neighbours(500));
         assert_eq!(full.labels_by_round, lists.labels_by_round, "{similarity:?}");
@@ -175,8 +175,8 @@ fn a_class_without_source_rows_is_never_predicted() {
         FeatureMatrix::from_rows(&shifted.target).unwrap(),
     )
     .unwrap();
-    let with_ghost = run(domains, Parameters::new());
-    let without = run(shifted.domains(), Parameters::new());
+    let with_ghost = run(domains, Parameters::paper());
+    let without = run(shifted.domains(), Parameters::paper());
     assert_eq!(names(&with_ghost), names(&without));
     assert_eq!(with_ghost.pseudo_labels.class_counts()[0], 0);
     // K of eq. 8 counts the classes that have a labelled node.
@@ -186,11 +186,12 @@ fn a_class_without_source_rows_is_never_predicted() {
 #[test]
 fn truth_only_looks_on() {
     let shifted = Shifted::new(4, 20, 8, true, 13);
-    let alone = run(shifted.domains(), Parameters::new());
+    let alone = run(shifted.domains(), Parameters::paper());
     let domains = shifted.domains();
     let truth = a2lp::evaluation::TargetTruth::new(domains.source_labels().classes(), &shifted.truth);
     let evaluator = a2lp::evaluation::Evaluator::new(truth);
-    let watched = Run::new(domains, &Parameters::new().check().unwrap()).observe(&evaluator).label().unwrap();
+    let watched =
+        Run::new(domains, &Parameters::paper().check().unwrap()).observe(&evaluator).label().unwrap();
     assert_eq!(alone.pseudo_labels, watched.pseudo_labels);
     let rounds = evaluator.rounds();
     assert_eq!(rounds.len(), 10);
@@ -218,8 +219,8 @@ fn a_consensus_is_the_same_on_any_number_of_threads() {
 fn quality_prefers_right_labels_and_does_not_change_them() {
     let shifted = Shifted::new(4, 60, 12, true, 9);
     for method in [Method::Lp, Method::A2lp, Method::Consensus] {
-        let plain = run(shifted.domains(), Parameters::new().method(method));
-        let measured = run(shifted.domains(), Parameters::new().method(method).quality(true));
+        let plain = run(shifted.domains(), Parameters::paper().method(method));
+        let measured = run(shifted.domains(), Parameters::paper().method(method).quality(true));
         assert_eq!(plain.pseudo_labels, measured.pseudo_labels);
         assert!(plain.quality.is_none());
         let quality = measured.quality.unwrap();
@@ -231,6 +232,6 @@ fn quality_prefers_right_labels_and_does_not_change_them() {
     for (row, label) in senseless.source_labels.iter_mut().enumerate() {
         label.clone_from(&names[(row * 61 + row / 7) % 240]);
     }
-    let poor = run(senseless.domains(), Parameters::new().quality(true)).quality.unwrap();
+    let poor = run(senseless.domains(), Parameters::paper().quality(true)).quality.unwrap();
     assert!(poor.score < 0.65, "{poor:?}");
 }

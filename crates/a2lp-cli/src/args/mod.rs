@@ -302,10 +302,10 @@ impl Preset {
         match preset {
             None => Parameters::new(),
             Some(Preset::Office31 | Preset::Imageclef) => {
-                Parameters::new().neighbours(20).alpha(0.5).rounds(6)
+                Parameters::paper().neighbours(20).alpha(0.5).rounds(6)
             }
             Some(Preset::Visda) => {
-                Parameters::new().neighbours(100).alpha(0.75).rounds(8).source_nodes(SourceNodes::Centres)
+                Parameters::paper().neighbours(100).alpha(0.75).rounds(8).source_nodes(SourceNodes::Centres)
             }
         }
     }

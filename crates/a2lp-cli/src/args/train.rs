@@ -63,7 +63,8 @@ pub(crate) struct TrainArgs {
 #[derive(Args, Serialize)]
 #[serde(bound = "")]
 pub(crate) struct TrainHow<T: OptionTable> {
-    /// Where pseudo-labels come from; own = the learner's (MSTN's argmax, CAN's k-means) [default: a2lp]
+    /// Where pseudo-labels come from; own = the learner's (MSTN's argmax, CAN's k-means), auto = the consensus
+    /// where it is quick enough, else a2lp [default: auto; a2lp with --preset and in experiments]
     #[arg(long, value_delimiter = ',', value_parser = parser(Labeller::WORDS), help_heading = EVERYDAY)]
     pub(crate) pseudo_labels: Vec<Labeller>,
     /// The network: lenet for small grey images, adapter for features, the others for photos, with --weights [default: by the

@@ -10,7 +10,7 @@ use crate::progress::ProgressBars;
 use crate::report::Drawings;
 use crate::table::{percent, render};
 use a2lp::evaluation::{Evaluator, RoundScore, TargetTruth};
-use a2lp::{Domains, Labelling, Labels, Method, Parameters, Run, baselines};
+use a2lp::{Domains, Labelling, Labels, Parameters, Run, Unknown, baselines};
 use a2lp_data::demo::{self, DemoDomain, SIDE};
 use a2lp_data::{ArrayFile, write_atomically};
 use anyhow::{Context, bail};
@@ -23,7 +23,8 @@ struct Result {
     nearest_neighbour: f64,
     nearest_centre: f64,
     rounds: Vec<RoundScore>,
-    labelling: Labelling,
+    /// By the method that `label` takes by default.
+    recommended: Labelling,
     consensus: f64,
 }
 
@@ -132,13 +133,13 @@ fn measure(source: &DemoDomain, target: &DemoDomain, threads: usize) -> anyhow::
     let truth = TargetTruth::new(domains.source_labels().classes(), &target.labels);
     let nearest_neighbour = truth.score(&baselines::nearest_neighbour(&domains))?.accuracy;
     let nearest_centre = truth.score(&baselines::nearest_centre(&domains))?.accuracy;
-    let consensus = Parameters::new().method(Method::Consensus).threads(threads).check()?;
-    let consensus = Run::new(domains.clone(), &consensus).observe(&ProgressBars::default()).label()?;
-    let consensus = truth.score(consensus.pseudo_labels.labels())?.accuracy;
-    let evaluator = Evaluator::new(truth);
     let parameters = Parameters::new().threads(threads).check()?;
-    let labelling = Run::new(domains, &parameters).observe(&(ProgressBars::default(), &evaluator)).label()?;
-    Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), labelling, consensus })
+    let recommended = Run::new(domains.clone(), &parameters).observe(&ProgressBars::default()).label()?;
+    let consensus = truth.score(recommended.pseudo_labels.labels())?.accuracy;
+    let evaluator = Evaluator::new(truth);
+    let parameters = Parameters::paper().unknown(Unknown::Off).threads(threads).check()?;
+    drop(Run::new(domains, &parameters).observe(&(ProgressBars::default(), &evaluator)).label()?);
+    Ok(Result { nearest_neighbour, nearest_centre, rounds: evaluator.rounds(), recommended, consensus })
 }
 
 /// The rounds as bars of text.
@@ -172,16 +173,8 @@ fn write_files(dir: &Path, source: &DemoDomain, target: &DemoDomain, result: &Re
     let ids: Vec<String> = (0..target.labels.len()).map(|at| format!("drawing-{at:05}")).collect();
     arrays(target).strings("ids", &ids).write(&dir.join("target.npz"), true)?;
     write_atomically(&dir.join("truth.txt"), true, |file| writeln!(file, "{}", target.labels.join("\n")))?;
-    let Labelling { classes, pseudo_labels, .. } = &result.labelling;
-    LabelTable {
-        classes,
-        labels: pseudo_labels,
-        rows: None,
-        ids: Some(&ids),
-        votes: None,
-        probabilities: false,
-    }
-    .write(&dir.join("labels.csv"), true)?;
+    let table = LabelTable { ids: Some(&ids), ..LabelTable::of(&result.recommended) };
+    table.write(&dir.join("labels.csv"), true)?;
     let picture = picture::draw(source, target, result.nearest_neighbour, &result.rounds)?;
     write_atomically(&dir.join("demo.svg"), true, |file| file.write_all(picture.as_bytes()))?;
     Ok(())

@@ -22,7 +22,7 @@ use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Preset, ReportOpt
 use crate::interrupt::CtrlC;
 use crate::report::{Drawings, with_pictures};
 use a2lp::evaluation::{Evaluator, RoundScore, Score, TargetTruth};
-use a2lp::{Domains, Labelling, NeighbourGraph, Parameters, Run, SourceNodes};
+use a2lp::{Domains, Labelling, Method, NeighbourGraph, Parameters, Run, SourceNodes, Unknown};
 use a2lp_report::{Chapter, Chart, Experiment};
 use anyhow::bail;
 use manifest::{Domain, Manifest, pair};
@@ -84,10 +84,11 @@ impl<'a> Study<'a> {
         Ok(study)
     }
 
-    /// Settings over preset over defaults.
+    /// Settings over preset over defaults; the method is the paper's.
     fn parameters(&self) -> Parameters {
         let args = self.args;
-        let mut p = Preset::parameters(args.preset).threads(args.threads);
+        let mut p = Preset::parameters(args.preset).method(Method::A2lp).unknown(Unknown::Off);
+        p = p.threads(args.threads);
         if let Some(k) = args.neighbours {
             p = p.neighbours(k);
         }

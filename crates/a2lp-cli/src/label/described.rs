@@ -21,12 +21,14 @@ pub(super) fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> S
         _ => (String::new(), "the full graph".to_string()),
     };
     format!(
-        "features    {source_rows} source and {target_rows} target rows × {columns}, {classes} classes, {} in memory\n\
+        "method      {}\n\
+         features    {source_rows} source and {target_rows} target rows × {columns}, {classes} classes, {} in memory\n\
          neighbours  {count}{search}\n\
          rounds      {}, solver {}\n\
          memory      about {} at the peak\n\
          threads     {}\n\
          Seconds are a guess from another machine. Nothing was run and nothing was written.\n",
+        plan.chosen,
         memory::describe(plan.feature_bytes),
         secs(plan.rounds_secs),
         if plan.solver == a2lp::Solver::Dense { "dense" } else { "cg" },
@@ -39,8 +41,10 @@ pub(super) fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> S
 pub(super) fn describe(record: &RunRecord, labelling: &Labelling) -> String {
     let out = &record.summary.out;
     let parts = [
+        format!("method: {}\n", labelling.method),
         describe_labels(record, labelling),
         describe_consensus(record),
+        describe_unknown(record),
         describe_quality(record),
         describe_accuracy(record),
         "\n".into(),
@@ -52,8 +56,13 @@ pub(super) fn describe(record: &RunRecord, labelling: &Labelling) -> String {
 
 fn describe_labels(record: &RunRecord, labelling: &Labelling) -> String {
     let summary = &record.summary;
+    let unknown = if labelling.nearest_labels.is_some() {
+        format!(", {} unknown", summary.unknown)
+    } else {
+        String::new()
+    };
     let mut text = format!(
-        "{} target items: {} labelled, {} low-confidence, {} weak, {} unreached; mean confidence {:.3}\n",
+        "{} target items: {} labelled, {} low-confidence, {} weak, {} unreached{unknown}; mean confidence {:.3}\n",
         summary.items,
         summary.labelled,
         summary.low_confidence,
@@ -115,6 +124,45 @@ fn describe_shares(shares: &[ClassShare]) -> String {
     }
 }
 
+/// Whether the target holds classes that the source lacks, and what to do then.
+fn describe_unknown(record: &RunRecord) -> String {
+    let Some(unknown) = &record.unknown else {
+        return match searches_slowly(record) {
+            true => "unknown classes: not looked for, as that is slow for this many rows; --unknown rank does it all the same\n".into(),
+            false => String::new(),
+        };
+    };
+    let mut text = format!("unknown classes: {}\n", unknown.message);
+    if unknown.items == 0 {
+        return text;
+    }
+    text += &match unknown.flagged {
+        true => {
+            "  they have no label; the column nearest_label names the class they look most like\n".to_string()
+        }
+        false => format!(
+            "  they keep a label; sort by the column reach (below {:.3}), or take their labels away with --unknown flag\n",
+            unknown.threshold
+        ),
+    };
+    if !unknown.groups.is_empty() {
+        let sizes: Vec<String> = unknown.groups.iter().take(8).map(|group| group.items.to_string()).collect();
+        let more = if unknown.groups.len() > sizes.len() { ", …" } else { "" };
+        let noun = if unknown.groups.len() == 1 { "group" } else { "groups" };
+        text += &format!(
+            "  {} {noun} of look-alikes among them, of {}{more} items: candidates for new classes\n",
+            unknown.groups.len(),
+            sizes.join(", ")
+        );
+    }
+    text
+}
+
+fn searches_slowly(record: &RunRecord) -> bool {
+    let searched = record.graph.as_ref().map(|graph| graph.method);
+    matches!(searched, Some(GraphMethod::Pruned | GraphMethod::Nndescent))
+}
+
 /// The quality score, and the guard's verdict.
 fn describe_quality(record: &RunRecord) -> String {
     let mut text = String::new();
@@ -124,9 +172,7 @@ fn describe_quality(record: &RunRecord) -> String {
             quality.score, quality.reverse, quality.coherence
         );
     }
-    let searched = record.graph.as_ref().map(|graph| graph.method);
-    let is_slow = matches!(searched, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
-    if is_slow && record.summary.quality.is_none() {
+    if searches_slowly(record) && record.summary.quality.is_none() {
         text +=
             "quality not measured: its graph is slow for this many rows; --guard measures it all the same\n";
     }

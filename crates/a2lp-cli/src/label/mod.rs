@@ -11,7 +11,9 @@ use crate::output::{check_folder, record_path, refuse_existing, trace_path, writ
 use crate::progress::ProgressBars;
 use crate::report::{self, Drawings};
 use a2lp::evaluation::Evaluator;
-use a2lp::{CheckedParameters, Domains, GraphMethod, Labelling, Method, NeighbourGraph, Parameters, Plan};
+use a2lp::{
+    CheckedParameters, Domains, GraphMethod, Labelling, Method, NeighbourGraph, Parameters, Plan, Unknown,
+};
 use a2lp_data::read_graph;
 use a2lp_report::record::{Circumstances, Inputs, Memory};
 use a2lp_report::{Chapter, Layout, Run, RunRecord, Trace, Watcher};
@@ -114,15 +116,21 @@ fn max_unreached(args: &LabelArgs) -> anyhow::Result<f64> {
     Ok(share)
 }
 
-/// The parameters of the run and what it will take. Quality is measured unless its graph would be slow.
+/// The parameters of the run and what it will take. Quality and reach are measured unless their graph would be slow.
 fn plan(args: &LabelArgs, opened: &Opened) -> anyhow::Result<(CheckedParameters, Plan)> {
-    let mut parameters = resolve(args).check()?;
-    let mut plan = parameters.plan(opened.shape());
-    let slow = matches!(plan.method, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
-    if !args.no_quality && !slow {
-        parameters = resolve(args).quality(true).check()?;
-        plan = parameters.plan(opened.shape());
-    }
+    let (shape, asked) = (opened.shape(), resolve(args));
+    let (resolved, chosen) = asked.clone().check()?.resolve(shape, args.graph.is_some());
+    // Quality and reach take neighbours from both domains, which is slow for so many rows. The consensus has such a graph.
+    let search = resolved.plan(shape).method;
+    let is_slow = matches!(search, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
+    let quality = !args.no_quality && (!is_slow || chosen.method == Method::Consensus);
+    let unknown = match is_slow && args.parameters.given("unknown").is_none() {
+        true => Unknown::Off,
+        false => resolved.unknown(),
+    };
+    let parameters = asked.quality(quality).unknown(unknown).check()?;
+    let mut plan = parameters.resolve(shape, args.graph.is_some()).0.plan(shape);
+    plan.chosen = chosen;
     // The system does not get back all memory that reading held.
     let reading = opened.source.reading_bytes().max(opened.target.reading_bytes());
     plan.peak_bytes = (plan.peak_bytes + reading / 3).max(plan.feature_bytes + reading);
@@ -196,14 +204,11 @@ fn run_method(
 }
 
 fn write_labels(args: &LabelArgs, labelled: &Labelled, rows: Option<&[usize]>) -> anyhow::Result<()> {
-    let votes = labelled.labelling.votes();
     let table = LabelTable {
-        classes: &labelled.labelling.classes,
-        labels: &labelled.labelling.pseudo_labels,
         rows,
         ids: labelled.ids.as_deref(),
-        votes: votes.as_deref(),
         probabilities: args.probabilities,
+        ..LabelTable::of(&labelled.labelling)
     };
     table.write(&args.out, args.force)
 }

@@ -148,7 +148,9 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         bail!("--source, --target and --out are needed, or --demo");
     };
     let labeller = match args.how.pseudo_labels[..] {
-        [] => Labeller::A2lp,
+        // A preset is a paper's.
+        [] if args.preset.is_some() => Labeller::A2lp,
+        [] => Labeller::Auto,
         [one] => one,
         _ => bail!("--pseudo-labels: one kind at a time; `a2lp experiment pairs` compares several"),
     };
@@ -267,8 +269,7 @@ fn write_outputs(
     write_json(&folder.join(MODEL), true, &model)?;
     let ids = task.target.ids.as_deref();
     let labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
-    LabelTable { classes: task.classes, labels: &labels, rows: None, ids, votes: None, probabilities: false }
-        .write(&folder.join(LABELS), true)?;
+    LabelTable { ids, ..LabelTable::new(task.classes, &labels) }.write(&folder.join(LABELS), true)?;
     if let Some(pseudo) = &trained.labels {
         write_pseudo_labels(&folder.join(PSEUDO_LABELS), task, pseudo)?;
     }

@@ -39,8 +39,7 @@ pub(crate) fn predict(args: &PredictArgs) -> anyhow::Result<Outcome> {
     let probabilities = model.predict(&items.inputs, args.device.unwrap_or_default())?;
     let labels = PseudoLabels::from_probabilities(classes.len(), probabilities);
     let (ids, probabilities) = (items.ids.as_deref(), args.probabilities);
-    LabelTable { classes: &classes, labels: &labels, rows: None, ids, votes: None, probabilities }
-        .write(&args.out, args.force)?;
+    LabelTable { ids, probabilities, ..LabelTable::new(&classes, &labels) }.write(&args.out, args.force)?;
     let mean = labels.confidence().iter().sum::<f32>() / labels.len().max(1) as f32;
     let mut text = format!(
         "{} items labelled, mean confidence {mean:.3}; labels in {}\n",

@@ -4,7 +4,7 @@ use super::settings::{Labeller, TrainSettings};
 use crate::error::TrainError;
 use a2lp::{
     CheckedParameters, Classes, Domains, FeatureMatrix, Labels, Method, Observer, Parameters, PseudoLabels,
-    Run, SourceNodes,
+    Run, SourceNodes, Unknown,
 };
 
 /// Features of all items of a domain.
@@ -136,6 +136,7 @@ impl RoundView<'_> {
 /// The parameters of the graph that makes pseudo-labels.
 pub(crate) fn graph_parameters(settings: &TrainSettings) -> Result<CheckedParameters, a2lp::Error> {
     let method = match settings.labeller {
+        Labeller::Auto => Method::Auto,
         Labeller::Own | Labeller::A2lp => Method::A2lp,
         Labeller::Lp => Method::Lp,
         Labeller::Consensus => Method::Consensus,
@@ -145,6 +146,7 @@ pub(crate) fn graph_parameters(settings: &TrainSettings) -> Result<CheckedParame
         .neighbours(settings.neighbours)
         .alpha(settings.alpha)
         .method(method)
+        .unknown(Unknown::Off)
         .rounds(settings.labelling_rounds)
         .source_nodes(nodes)
         .seed(settings.seed)

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Labeller {
+    /// What labels by default: the consensus where it is quick enough and can use the other settings, else A²LP.
+    Auto,
     /// The learner's own: MSTN's argmax of each batch, CAN's spherical k-means, the classifier for `ce`.
     Own,
     /// Label propagation without anchors.
@@ -25,6 +27,7 @@ pub enum Labeller {
 impl Labeller {
     /// The words that users write, and their values.
     pub const WORDS: &[(&str, Labeller)] = &[
+        ("auto", Labeller::Auto),
         ("own", Labeller::Own),
         ("lp", Labeller::Lp),
         ("a2lp", Labeller::A2lp),
@@ -142,7 +145,7 @@ impl TrainSettings {
         let photos = matches!(body, BodyShape::Backbone(_));
         let mut settings = TrainSettings {
             learner,
-            labeller: Labeller::A2lp,
+            labeller: Labeller::Auto,
             rounds: if photos { 50 } else { 10 },
             steps: Some(if photos { 200 } else { 100 }),
             warm_up: if body == BodyShape::Lenet { 300 } else { 0 },

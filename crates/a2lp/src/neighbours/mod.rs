@@ -74,7 +74,7 @@ pub(crate) enum Wanted {
 
 impl Wanted {
     /// Most neighbours of a row.
-    fn most(self) -> usize {
+    pub(crate) fn most(self) -> usize {
         match self {
             Wanted::Nearest(k) => k,
             Wanted::OfEach { source, target, .. } => source + target,
@@ -234,6 +234,20 @@ impl NeighbourLists {
     /// Neighbours of a node, nearest first.
     pub(crate) fn of(&self, node: usize) -> &[Ranked] {
         &self.slots[self.starts[node]..][..self.lengths[node] as usize]
+    }
+
+    /// The lists of these nodes with their neighbours among each other only, numbered from the first of them.
+    pub(crate) fn within(&self, nodes: Range<usize>) -> Self {
+        let k = nodes.clone().map(|node| self.of(node).len()).max().unwrap_or(0);
+        let mut within = Self::with_capacity(nodes.len(), k);
+        let mut list = Vec::with_capacity(k);
+        for node in nodes.clone() {
+            let inside = self.of(node).iter().filter(|ranked| nodes.contains(&(ranked.node() as usize)));
+            list.clear();
+            list.extend(inside.map(|ranked| Ranked::new(ranked.score(), ranked.node() - nodes.start as u32)));
+            within.push(&list, k);
+        }
+        within
     }
 
     /// Adds a node with room for `k` neighbours; `list` is sorted, best first.

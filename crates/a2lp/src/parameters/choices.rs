@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Method {
+    /// The consensus where it takes no more than ten minutes on two cores and can use the other settings, else A²LP.
+    Auto,
     /// Label propagation, once.
     Lp,
     /// Label propagation with augmented anchors: the paper's.
@@ -87,7 +89,7 @@ pub enum SourceNodes {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Solver {
-    /// Conjugate gradients for α < 1, dense for α > 1.
+    /// Conjugate gradients.
     Auto,
     /// Conjugate gradients on the sparse system; α < 1 only.
     Cg,
@@ -150,6 +152,19 @@ pub enum Unreached {
     Nearest,
 }
 
+/// What becomes of target items that match nothing in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Unknown {
+    /// They are not looked for.
+    Off,
+    /// Every item gets its reach, by which items can be ranked; labels stay.
+    Rank,
+    /// Items below the threshold have no label, and the status `unknown`.
+    Flag,
+}
+
 /// Gives choices the words that users write for them, the same at every front end.
 macro_rules! words {
     ($($choice:ident { $($word:literal => $variant:ident),* })*) => {
@@ -183,7 +198,7 @@ macro_rules! words {
 }
 
 words! {
-    Method { "lp" => Lp, "a2lp" => A2lp, "consensus" => Consensus }
+    Method { "auto" => Auto, "lp" => Lp, "a2lp" => A2lp, "consensus" => Consensus }
     Mix { "auto" => Auto, "same" => Same, "own" => Own }
     GraphMethod {
         "auto" => Auto, "exact" => Exact, "screened" => Screened, "pruned" => Pruned, "nndescent" => Nndescent
@@ -195,4 +210,5 @@ words! {
     AnchorSpace { "unit" => Unit, "raw" => Raw }
     LabelWeight { "none" => None, "class-size" => ClassSize }
     Unreached { "unlabelled" => Unlabelled, "nearest" => Nearest }
+    Unknown { "off" => Off, "rank" => Rank, "flag" => Flag }
 }

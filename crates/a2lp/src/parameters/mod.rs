@@ -6,7 +6,7 @@ mod setting;
 
 pub use choices::{
     AnchorMode, AnchorSpace, AnchorWeights, GraphMethod, LabelWeight, Method, Mix, Neighbours, Solver,
-    SourceNodes, Unreached,
+    SourceNodes, Unknown, Unreached,
 };
 pub use setting::{Group, Kind, ParameterInfo, Setting, Value};
 
@@ -95,8 +95,9 @@ macro_rules! info {
 parameters! {
     /// Method: lp (label propagation, once), a2lp (with anchors, the paper's), consensus (two or
     /// three differently built graphs that vote in every round: two to six times as long, more reliable where the domains
-    /// are far apart)
-    method(Method): Method = Method::A2lp, "method", "METHOD", Common;
+    /// are far apart or the target has other classes or shares). Auto takes the consensus of three views; of two views, or
+    /// a2lp, if that would take more than ten minutes on two cores; a2lp if the consensus cannot use another setting
+    method(Method): Method = Method::Auto, "method", "METHOD", Common;
     /// Graphs that vote in a consensus: 2 (raw, centred) or 3 (and discriminant)
     views(usize): usize = 3, "views", "N", Everyday;
     /// Class mix of the target that a consensus assumes: same (as the source's), own (its own; classes may be absent), or auto:
@@ -104,8 +105,7 @@ parameters! {
     mix(Mix): Mix = Mix::Auto, "mix", "MIX", Everyday;
     /// k, the neighbours of each node, or `all`. Raise it when items stay unreached, lower it for classes with few items
     neighbours(usize): Neighbours = Neighbours::Nearest(20), "n_neighbors", "K", Common;
-    /// How far labels travel (α), from 0 to 1, or above 1 with the dense solver. Raise it when the domains are far apart
-    /// and clusters are clean
+    /// How far labels travel (α), between 0 and 1. Raise it when the domains are far apart and clusters are clean
     alpha(f64): f64 = 0.5, "alpha", "ALPHA", Common;
     /// Rounds of propagation with new anchors before each; 1 is plain label propagation
     rounds(usize): usize = 10, "n_rounds", "N", Everyday;
@@ -122,7 +122,7 @@ parameters! {
     unreached(Unreached): Unreached = Unreached::Unlabelled, "unreached", "WHAT", Everyday;
     /// Mark items below this confidence (0 to 1) as low-confidence; they keep their label
     min_confidence(f32): f32 = 0.0, "min_confidence", "W", Common;
-    /// How the linear system is solved: auto takes cg for alpha < 1 and dense above. Dense needs 8·n² bytes
+    /// How the linear system is solved: auto is cg. Dense needs 8·n² bytes, and takes an alpha above 1 too
     solver(Solver): Solver = Solver::Auto, "solver", "SOLVER", Papers;
     /// Relative residual at which cg stops. Raise it if a run does not converge
     tolerance(f64): f64 = 1e-6, "tol", "R", Papers;
@@ -140,6 +140,9 @@ parameters! {
     label_weight(LabelWeight): LabelWeight = LabelWeight::None, "label_weight", "WEIGHT", Papers;
     /// End early when a round changes no label
     stop_when_stable(bool): bool = false, "stop_when_stable", "", Papers;
+    /// Classes that the source lacks: rank gives every item its reach (small: the source has nothing like it) and tells
+    /// whether the target seems to hold such items; flag also takes their labels away; off saves the time
+    unknown(Unknown): Unknown = Unknown::Rank, "unknown", "WHAT", Common;
     /// Seed of everything random; kept in the run record. Only pruned and nndescent use it
     seed(u64): u64 = 0, "random_state", "N", Everyday;
     beside the settings that make a result:
@@ -161,6 +164,11 @@ impl Parameters {
         Self::default()
     }
 
+    /// The paper's method and settings.
+    pub fn paper() -> Self {
+        Self::default().method(Method::A2lp)
+    }
+
     /// Joins every pair of nodes instead of the nearest.
     pub fn full_graph(mut self) -> Self {
         self.neighbours = Neighbours::All;
@@ -168,7 +176,12 @@ impl Parameters {
     }
 
     /// Makes sure that every value is in range.
-    pub fn check(mut self) -> Result<CheckedParameters, Error> {
+    pub fn check(self) -> Result<CheckedParameters, Error> {
+        self.settle().check_ranges()
+    }
+
+    /// Settings that follow from others.
+    fn settle(mut self) -> Self {
         if self.method == Method::Lp {
             self.rounds = self.rounds.min(1);
         }
@@ -177,6 +190,10 @@ impl Parameters {
         if let Some(sigma2) = self.gauss_sigma2.take() {
             self.similarity = self.similarity.with_sigma2(sigma2);
         }
+        self
+    }
+
+    fn check_ranges(self) -> Result<CheckedParameters, Error> {
         let wrong = |name, value: String, rule| Err(Error::Parameter { name, value, rule });
         if let Neighbours::Nearest(k) = self.neighbours {
             let least = 1 + usize::from(self.k_includes_self);
@@ -190,15 +207,12 @@ impl Parameters {
         if !(self.alpha.is_finite() && self.alpha > 0.0) {
             return wrong("alpha", self.alpha.to_string(), "above 0; the usual range is 0.1 to 0.99");
         }
+        if self.alpha >= 1.0 && self.solver != Solver::Dense {
+            let rule = "1 or more is the paper's ablation, not a setting; it needs the dense solver, asked for by name";
+            return wrong("alpha", self.alpha.to_string(), rule);
+        }
         if self.alpha == 1.0 {
             return Err(Error::Singular(1.0));
-        }
-        if self.alpha > 1.0 && self.solver == Solver::Cg {
-            return wrong(
-                "alpha",
-                self.alpha.to_string(),
-                "conjugate gradients need alpha < 1; use the dense solver",
-            );
         }
         if self.rounds == 0 {
             return wrong("rounds", "0".into(), "at least 1");
@@ -218,26 +232,36 @@ impl Parameters {
         if !(2..=3).contains(&self.views) {
             return wrong("views", self.views.to_string(), "2 or 3");
         }
-        if self.method == Method::Consensus {
-            let plain = Parameters::new();
+        if self.method == Method::Consensus
+            && let Some((name, value)) = self.against_consensus()
+        {
             let rule = "the consensus builds its own graphs and anchors, from the cosine of all source rows";
-            if self.similarity != plain.similarity {
-                return wrong("similarity", self.similarity.as_str().into(), rule);
-            }
-            if self.source_nodes != plain.source_nodes {
-                return wrong("source-nodes", "centres".into(), rule);
-            }
-            if self.neighbours == Neighbours::All {
-                return wrong("neighbours", "all".into(), rule);
-            }
-            if self.anchor_mode != plain.anchor_mode {
-                return wrong("anchor-mode", "replace".into(), rule);
-            }
-            if self.anchor_space != plain.anchor_space {
-                return wrong("anchor-space", "raw".into(), rule);
-            }
+            return wrong(name, value, rule);
         }
         Ok(CheckedParameters(self))
+    }
+}
+
+impl Parameters {
+    /// The first setting that a consensus cannot use, and its value.
+    pub(crate) fn against_consensus(&self) -> Option<(&'static str, String)> {
+        let plain = Parameters::new();
+        match () {
+            () if self.similarity != plain.similarity => {
+                Some(("similarity", self.similarity.as_str().into()))
+            }
+            () if self.source_nodes != plain.source_nodes => {
+                Some(("source-nodes", self.source_nodes.as_str().into()))
+            }
+            () if self.neighbours == Neighbours::All => Some(("neighbours", "all".into())),
+            () if self.anchor_mode != plain.anchor_mode => {
+                Some(("anchor-mode", self.anchor_mode.as_str().into()))
+            }
+            () if self.anchor_space != plain.anchor_space => {
+                Some(("anchor-space", self.anchor_space.as_str().into()))
+            }
+            () => None,
+        }
     }
 }
 
@@ -262,9 +286,9 @@ impl CheckedParameters {
         }
     }
 
-    /// The same with another method.
-    pub(crate) fn with_method(&self, method: Method) -> Result<CheckedParameters, Error> {
-        self.0.clone().method(method).check()
+    /// The same with another method, which must be able to use the settings.
+    pub(crate) fn with_method(&self, method: Method, views: usize) -> CheckedParameters {
+        CheckedParameters(self.0.clone().method(method).views(views).settle())
     }
 
     /// The worker threads asked for.
@@ -276,8 +300,7 @@ impl CheckedParameters {
     /// The solver that `Auto` stands for.
     pub fn resolved_solver(&self) -> Solver {
         match self.solver {
-            Solver::Auto if self.alpha < 1.0 => Solver::Cg,
-            Solver::Auto => Solver::Dense,
+            Solver::Auto => Solver::Cg,
             chosen => chosen,
         }
     }
@@ -295,6 +318,11 @@ impl CheckedParameters {
     /// How labels come to the target.
     pub fn method(&self) -> Method {
         self.0.method
+    }
+
+    /// What becomes of target items that match nothing in the source.
+    pub fn unknown(&self) -> Unknown {
+        self.0.unknown
     }
 
     /// Are the labels compared with plain label propagation?
@@ -334,8 +362,10 @@ mod tests {
             (Parameters::new().neighbours(1).k_includes_self(true), "neighbours = 1"),
             (Parameters::new().alpha(0.0), "alpha = 0"),
             (Parameters::new().alpha(f64::NAN), "alpha = NaN"),
-            (Parameters::new().alpha(1.0), "singular"),
-            (Parameters::new().alpha(2.0).solver(Solver::Cg), "use the dense solver"),
+            (Parameters::new().alpha(1.0), "the paper's ablation"),
+            (Parameters::new().alpha(3.0), "the paper's ablation"),
+            (Parameters::new().alpha(2.0).solver(Solver::Cg), "needs the dense solver"),
+            (Parameters::new().alpha(1.0).solver(Solver::Dense), "singular"),
             (Parameters::new().rounds(0), "rounds = 0"),
             (Parameters::new().tolerance(0.0), "tolerance = 0"),
             (Parameters::new().max_iterations(0), "max-iterations = 0"),
@@ -346,7 +376,7 @@ mod tests {
             let message = parameters.check().unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
-        assert_eq!(Parameters::new().alpha(2.0).check().unwrap().resolved_solver(), Solver::Dense);
+        assert!(Parameters::new().alpha(2.0).solver(Solver::Dense).check().is_ok());
     }
 
     /// Every parameter can be set from what a user writes, defaults included, and names are used once.

@@ -2,7 +2,7 @@
 //! own for each class, finished classes frozen. f32 vectors, f64 scalars; sums over nodes go through
 //! fixed-size chunks in order, so the number of threads does not matter.
 
-use super::{GoOn, RightHandSide};
+use super::{GoOn, LabelMatrix};
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::features::ROWS_PER_TASK;
@@ -20,10 +20,10 @@ pub(super) struct Outcome {
     pub(super) residuals: Vec<f64>,
 }
 
-/// Solves (I − αS)F = Y from the F given, until ‖r_c‖₂ ≤ `target[c]` for every class with a labelled node.
+/// Solves (I − αS)F = Y from the F given, which is also Y if there are no `labels`, until ‖r_c‖₂ ≤ `target[c]` for every class with a labelled node.
 pub(super) fn solve(
     affinity: &Affinity<'_>,
-    labels: &dyn RightHandSide,
+    labels: Option<&LabelMatrix<'_>>,
     alpha: f64,
     target: &[f64],
     max_iterations: usize,
@@ -54,7 +54,7 @@ pub(super) fn solve(
 /// The equations of one panel of classes.
 struct System<'a, 'v> {
     affinity: &'a Affinity<'v>,
-    labels: &'a dyn RightHandSide,
+    labels: Option<&'a LabelMatrix<'a>>,
     alpha: f32,
     classes: usize,
     panel: Range<usize>,
@@ -79,9 +79,12 @@ impl System<'_, '_> {
             x[..width].copy_from_slice(&f[self.panel.clone()]);
         });
         self.multiply(x, q);
-        r.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(node, r)| {
-            *r = [0.0; W];
-            self.labels.write(node, &self.panel, r);
+        r.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(node, r)| match self.labels {
+            Some(labels) => {
+                *r = [0.0; W];
+                labels.write(node, &self.panel, r);
+            }
+            None => *r = x[node],
         });
         let mut rr = descend(r, q, [1.0; W]);
         p.copy_from_slice(r);

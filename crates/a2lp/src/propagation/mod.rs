@@ -49,15 +49,6 @@ impl SoftLabels {
     }
 }
 
-/// The right-hand side Y of the system.
-pub(crate) trait RightHandSide: Sync {
-    /// Writes the entries of a node in these classes into `out`, which is 0.
-    fn write(&self, node: usize, classes: &Range<usize>, out: &mut [f32]);
-
-    /// ‖Y_c‖₂
-    fn norm(&self, class: usize) -> f64;
-}
-
 /// The label matrix Y: at most one entry per row, so only that is kept.
 pub(crate) struct LabelMatrix<'a> {
     labels: &'a [Option<ClassId>],
@@ -105,53 +96,52 @@ impl<'a> LabelMatrix<'a> {
     }
 }
 
-impl RightHandSide for LabelMatrix<'_> {
+impl LabelMatrix<'_> {
+    /// Writes the entries of a node in these classes into `out`, which is 0.
     fn write(&self, node: usize, classes: &Range<usize>, out: &mut [f32]) {
         if let Some((class, value)) = self.entry(node).filter(|entry| classes.contains(&entry.0)) {
             out[class - classes.start] = value;
         }
     }
 
+    /// ‖Y_c‖₂
     fn norm(&self, class: usize) -> f64 {
         self.norms[class]
     }
 }
 
-/// A right-hand side with an entry for every node and class, node after node.
-struct DenseRows<'a> {
-    classes: usize,
-    values: &'a [f32],
-    norms: Vec<f64>,
+/// When conjugate gradients stop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The relative residual that is small enough.
+    pub(crate) tolerance: f64,
+    /// Iterations after which they give up.
+    pub(crate) max_iterations: usize,
 }
 
-impl RightHandSide for DenseRows<'_> {
-    fn write(&self, node: usize, classes: &Range<usize>, out: &mut [f32]) {
-        out[..classes.len()].copy_from_slice(&self.values[node * self.classes..][classes.clone()]);
-    }
-
-    fn norm(&self, class: usize) -> f64 {
-        self.norms[class]
+impl From<&CheckedParameters> for Limits {
+    fn from(parameters: &CheckedParameters) -> Self {
+        Limits { tolerance: parameters.tolerance, max_iterations: parameters.max_iterations }
     }
 }
 
-/// Solves (I − αS)X = Y for a Y with an entry for every node and class, in place.
+/// Solves (I − αS)X = Y in place: `values` holds Y, an entry for every node and class, node after node, and then X.
 pub(crate) fn smooth(
     affinity: &Affinity<'_>,
     classes: usize,
     alpha: f64,
-    parameters: &CheckedParameters,
+    limits: Limits,
     go_on: GoOn<'_>,
     values: &mut [f32],
-) -> Result<(), Error> {
-    let given = values.to_vec();
+) -> Result<Solve, Error> {
     let mut squares = vec![0f64; classes];
-    for row in given.chunks_exact(classes.max(1)) {
+    for row in values.chunks_exact(classes.max(1)) {
         squares.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value).powi(2));
     }
-    let rows = DenseRows { classes, values: &given, norms: squares.into_iter().map(f64::sqrt).collect() };
-    let target: Vec<f64> = (0..classes).map(|c| parameters.tolerance * rows.norm(c)).collect();
-    cg::solve(affinity, &rows, alpha, &target, parameters.max_iterations, go_on, values)?;
-    Ok(())
+    let norms: Vec<f64> = squares.into_iter().map(f64::sqrt).collect();
+    let target: Vec<f64> = norms.iter().map(|norm| limits.tolerance * norm).collect();
+    let outcome = cg::solve(affinity, None, alpha, &target, limits.max_iterations, go_on, values)?;
+    Ok(Solve::new(&outcome, |class| norms[class]))
 }
 
 /// How a solve went.
@@ -171,8 +161,14 @@ impl Solve {
     /// Nothing was solved, because the answer was known.
     pub(crate) const KNOWN: Solve = Solve { iterations: 0, residual: 0.0, converged: true, refinements: 0 };
 
+    fn new(outcome: &cg::Outcome, norm: impl Fn(usize) -> f64) -> Solve {
+        let relative = |(class, &residual)| if norm(class) > 0.0 { residual / norm(class) } else { 0.0 };
+        let residual = outcome.residuals.iter().enumerate().map(relative).fold(0.0, f64::max);
+        Solve { iterations: outcome.iterations, residual, converged: outcome.converged, refinements: 0 }
+    }
+
     /// Several solves as one: the worst of each, iterations added up.
-    pub(crate) fn together(solves: &[&Solve]) -> Solve {
+    pub(crate) fn together(solves: &[Solve]) -> Solve {
         Solve {
             iterations: solves.iter().map(|solve| solve.iterations).sum(),
             residual: solves.iter().map(|solve| solve.residual).fold(0.0, f64::max),
@@ -216,11 +212,8 @@ pub(crate) fn propagate(
 
     let limit = parameters.max_iterations;
     let target: Vec<f64> = (0..classes).map(|c| parameters.tolerance * labels.norm(c)).collect();
-    let first = cg::solve(affinity, labels, parameters.alpha, &target, limit, go_on, &mut soft.values)?;
-    let relative = |c: usize| if labels.norm(c) > 0.0 { first.residuals[c] / labels.norm(c) } else { 0.0 };
-    let residual = (0..classes).map(relative).fold(0.0, f64::max);
-    let mut solve =
-        Solve { iterations: first.iterations, residual, converged: first.converged, refinements: 0 };
+    let first = cg::solve(affinity, Some(labels), parameters.alpha, &target, limit, go_on, &mut soft.values)?;
+    let mut solve = Solve::new(&first, |class| labels.norm(class));
 
     // ‖e‖₂ ≤ ‖r‖₂ / (1 − α), as no eigenvalue of S exceeds 1.
     let bound = |residuals: &[f64]| residuals.iter().copied().fold(0.0, f64::max) / (1.0 - parameters.alpha);
@@ -232,7 +225,8 @@ pub(crate) fn propagate(
         && any_unsettled(soft, reached, SETTLED * bound(&residuals) / (nodes as f64).sqrt())
     {
         let target: Vec<f64> = residuals.iter().map(|r| r * 1e-6).collect();
-        let again = cg::solve(affinity, labels, parameters.alpha, &target, limit, go_on, &mut soft.values)?;
+        let again =
+            cg::solve(affinity, Some(labels), parameters.alpha, &target, limit, go_on, &mut soft.values)?;
         solve.iterations += again.iterations;
         solve.refinements += 1;
         soft.error = bound(&again.residuals) as f32;

@@ -1,0 +1,281 @@
+//! Classes that the source lacks: which target items match nothing in the source, whether that can be told at all, and which of
+//! them look alike.
+//!
+//! The *reach* of a target item tells how much of the source points at its surroundings: 1 on average, small where the source has
+//! nothing like it. No label of the target is used.
+
+mod groups;
+mod threshold;
+mod votes;
+mod walk;
+
+pub use groups::UnknownGroup;
+
+use crate::error::Error;
+use crate::features::Domains;
+use crate::labels::ClassId;
+use crate::neighbours::{NeighbourLists, Wanted};
+use crate::observer::{Stage, report_progress};
+use crate::propagation::GoOn;
+use crate::similarity::Similarity;
+use crate::views::Setup;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use threshold::{find_threshold, spread};
+use votes::Votes;
+use walk::Walk;
+
+/// A row votes for this many rows of the other domain, and a flagged item looks at this many of its own.
+const VOTES: usize = 5;
+/// Neighbours of a row in its own domain, among which votes are averaged.
+const NEIGHBOURS: usize = 10;
+/// How far a walk goes that averages votes: it stops with probability 1 − α at each step.
+pub(crate) const ALPHA: f64 = 0.95;
+/// The same, for the way back of the labels.
+const ALPHA_BACK: f64 = 0.5;
+/// Rounds after which the weights of the rows have settled.
+pub(crate) const ROUNDS: usize = 3;
+/// A threshold means something only if reach is as even as this over the items above it…
+const MOST_SPREAD: f64 = 0.8;
+/// …and if this share of the source gets its own class back.
+const LEAST_RETURN: f64 = 0.75;
+
+/// What can be said about classes that the source lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// There is no sign of such a class.
+    None,
+    /// The target holds items of such classes.
+    New,
+    /// Items match nothing in the source, and much of the source matches nothing in the target: a new class, or a known class
+    /// that moved.
+    Unmatched,
+    /// The domains do not allow a threshold; reach only ranks the items.
+    CannotTell,
+}
+
+impl Verdict {
+    /// The word used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::None => "none",
+            Verdict::New => "new",
+            Verdict::Unmatched => "unmatched",
+            Verdict::CannotTell => "cannot-tell",
+        }
+    }
+}
+
+/// What the verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// ln(0.9 quantile / median) of the reach of the items above the threshold; above 0.8 it is too uneven for a threshold.
+    pub spread: f64,
+    /// Share of the source whose class survives the way to the target and back; below 0.75 no threshold is used.
+    pub label_return: f64,
+    /// Share of the target below the threshold.
+    pub below: f64,
+    /// Share of the source below its own threshold.
+    pub source_below: f64,
+}
+
+impl Evidence {
+    fn verdict(&self) -> Verdict {
+        match () {
+            () if !self.allows_threshold() => Verdict::CannotTell,
+            () if self.below == 0.0 => Verdict::None,
+            () if self.source_below < self.below / 2.0 => Verdict::New,
+            () => Verdict::Unmatched,
+        }
+    }
+
+    fn allows_threshold(&self) -> bool {
+        self.spread <= MOST_SPREAD && self.label_return >= LEAST_RETURN
+    }
+}
+
+/// Which target items match nothing in the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reach {
+    /// Of every target item.
+    pub values: Vec<f32>,
+    /// Items below it match nothing in the source, if the verdict allows a threshold.
+    pub threshold: f64,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// What the verdict rests on.
+    pub evidence: Evidence,
+    /// Unknown items that look alike, the largest group first: candidates for new classes.
+    pub groups: Vec<UnknownGroup>,
+}
+
+impl Reach {
+    /// Does this item match nothing in the source? Never, if the verdict allows no threshold.
+    pub fn is_unknown(&self, item: usize) -> bool {
+        matches!(self.verdict, Verdict::New | Verdict::Unmatched) && self.is_below(item)
+    }
+
+    /// The number of unknown items.
+    pub fn unknown_items(&self) -> usize {
+        (0..self.values.len()).filter(|&item| self.is_unknown(item)).count()
+    }
+
+    fn is_below(&self, item: usize) -> bool {
+        f64::from(self.values[item]) < self.threshold
+    }
+
+    /// Searches for the neighbours that reach is measured on, and measures it.
+    pub(crate) fn measure(domains: &Domains, setup: &Setup<'_>) -> Result<Self, Error> {
+        let first_target = domains.source_rows;
+        let lists = {
+            let rows = between_domains(domains);
+            setup.search(&rows, wanted(first_target), Similarity::Cosine)?.0
+        };
+        let go_on = || report_progress(setup.observer, Stage::Neighbours, 1, 1);
+        let labels = &domains.source_labels;
+        Self::of_lists(&lists, labels.ids(), labels.classes().len(), &go_on)
+    }
+
+    /// `lists` have neighbours in both domains.
+    fn of_lists(
+        lists: &NeighbourLists,
+        source: &[ClassId],
+        classes: usize,
+        go_on: GoOn<'_>,
+    ) -> Result<Self, Error> {
+        let (sources, targets) = (0..source.len(), source.len()..lists.nodes());
+        let in_source = Walk::within(lists, sources.clone())?;
+        let in_target = Walk::within(lists, targets.clone())?;
+        let from_source = Votes::read(lists, sources.clone(), targets.clone());
+        let from_target = Votes::read(lists, targets.clone(), sources);
+        let balance = class_balance(source, classes);
+
+        let (mut reach, mut back) = (Vec::new(), Vec::new());
+        let (mut source_weights, mut target_weights) = (vec![1f64; source.len()], vec![1f64; targets.len()]);
+        for _ in 0..ROUNDS {
+            let balanced: Vec<f64> = balance.iter().zip(&source_weights).map(|(b, w)| b * w).collect();
+            let total = target_weights.iter().sum();
+            reach = in_target.average(from_source.count(&balanced).scaled_to(total), ALPHA, go_on)?;
+            let total = source_weights.iter().sum();
+            back = in_source.average(from_target.count(&target_weights).scaled_to(total), ALPHA, go_on)?;
+            target_weights = reach.iter().map(|&g| f64::from(g).min(1.0)).collect();
+            source_weights = back.iter().map(|&g| f64::from(g).min(1.0)).collect();
+        }
+
+        let (threshold, source_threshold) = (find_threshold(&reach), find_threshold(&back));
+        let returned = {
+            let balanced: Vec<f64> = balance.iter().zip(&source_weights).map(|(b, w)| b * w).collect();
+            let there = from_source.count_by_class(&balanced, source, classes);
+            let there = in_target.average(there, ALPHA, go_on)?;
+            let back = from_target.count_rows(&there, &target_weights, classes);
+            in_source.average(back, ALPHA_BACK, go_on)?
+        };
+        let below = |values: &[f32], threshold: f64| -> Vec<bool> {
+            values.iter().map(|&value| f64::from(value) < threshold).collect()
+        };
+        let source_below = balance.iter().zip(below(&back, source_threshold));
+        let evidence = Evidence {
+            spread: spread(&reach, threshold),
+            label_return: label_return(&returned, source, classes, &source_weights),
+            below: below(&reach, threshold).iter().filter(|&&below| below).count() as f64
+                / targets.len() as f64,
+            source_below: source_below.filter(|(_, below)| *below).map(|(b, _)| b).sum::<f64>()
+                / source.len() as f64,
+        };
+        let verdict = evidence.verdict();
+        let mut measured = Reach { values: reach, threshold, verdict, evidence, groups: Vec::new() };
+        measured.groups = groups::find(lists, source.len(), &|item| measured.is_unknown(item));
+        Ok(measured)
+    }
+}
+
+/// In words, for a summary.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Evidence { spread, label_return, below, source_below } = self.evidence;
+        match self.verdict {
+            Verdict::None => f.write_str("no sign of a class that the source lacks"),
+            Verdict::New => write!(
+                f,
+                "{} items ({:.1} %) are probably of classes that the source lacks",
+                self.unknown_items(),
+                100.0 * below
+            ),
+            Verdict::Unmatched => write!(
+                f,
+                "{} items ({:.1} %) match nothing in the source, and {:.1} % of the source match nothing in the target: a class that the source lacks, or a known class that moved",
+                self.unknown_items(),
+                100.0 * below,
+                100.0 * source_below
+            ),
+            Verdict::CannotTell => {
+                f.write_str("cannot tell whether the target holds classes that the source lacks, because ")?;
+                if spread > MOST_SPREAD {
+                    write!(f, "reach is too uneven (spread {spread:.2}, at most {MOST_SPREAD})")?;
+                }
+                if spread > MOST_SPREAD && label_return < LEAST_RETURN {
+                    f.write_str(" and ")?;
+                }
+                if label_return < LEAST_RETURN {
+                    write!(
+                        f,
+                        "only {:.0} % of the source gets its class back from the target (at least {:.0} %)",
+                        100.0 * label_return,
+                        100.0 * LEAST_RETURN
+                    )?;
+                }
+                f.write_str("; reach still ranks the items")
+            }
+        }
+    }
+}
+
+/// The neighbours that reach is measured on.
+pub(crate) fn wanted(first_target: usize) -> Wanted {
+    Wanted::OfEach { first_target, source: NEIGHBOURS, target: NEIGHBOURS }
+}
+
+/// Unit rows, less the point half-way between the means of the domains, of unit length again.
+fn between_domains(domains: &Domains) -> crate::features::FeatureMatrix {
+    let mut rows = domains.features.clone();
+    rows.normalise_rows();
+    let source = rows.mean(0..domains.source_rows);
+    let target = rows.mean(domains.source_rows..rows.rows());
+    let middle: Vec<f64> = source.iter().zip(&target).map(|(s, t)| 0.5 * (s + t)).collect();
+    rows.subtract(0..rows.rows(), &middle);
+    rows.normalise_rows();
+    rows
+}
+
+/// Weights of the source rows that let all classes weigh alike; 1 on average.
+fn class_balance(source: &[ClassId], classes: usize) -> Vec<f64> {
+    let mut counts = vec![0usize; classes];
+    source.iter().for_each(|&class| counts[class as usize] += 1);
+    let present = counts.iter().filter(|&&count| count > 0).count() as f64;
+    let weight = |&class: &ClassId| source.len() as f64 / present / counts[class as usize] as f64;
+    source.iter().map(weight).collect()
+}
+
+/// The share of the source rows that get their own class back: a mean over the classes, which count as much as their rows are
+/// reached.
+fn label_return(scores: &[f32], source: &[ClassId], classes: usize, weights: &[f64]) -> f64 {
+    let (mut right, mut all, mut reached) = (vec![0f64; classes], vec![0f64; classes], vec![0f64; classes]);
+    for ((scores, &class), weight) in scores.chunks_exact(classes.max(1)).zip(source).zip(weights) {
+        let class = class as usize;
+        let best =
+            (1..classes).fold(0, |best, other| if scores[other] > scores[best] { other } else { best });
+        right[class] += f64::from(u8::from(best == class));
+        all[class] += 1.0;
+        reached[class] += weight;
+    }
+    let present = || (0..classes).filter(|&class| all[class] > 0.0);
+    let total: f64 = present().map(|class| reached[class] / all[class]).sum();
+    let returned: f64 =
+        present().map(|class| right[class] / all[class] * (reached[class] / all[class])).sum();
+    if total > 0.0 { returned / total } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;
