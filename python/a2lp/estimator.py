@@ -90,17 +90,21 @@ class A2LP(_WithoutSklearn):
     n_neighbors : int or 'all', default 20
         Neighbours of each node. Raise it when items stay unreached, lower it for classes with few items.
     alpha : float, default 0.5
-        How far labels travel, between 0 and 1 (above 1 with solver='dense').
+        How far labels travel, between 0 and 1.
     n_rounds : int, default 10
         Propagations, with new anchors before each but the first; 1 is plain label propagation.
-    method : 'lp', 'a2lp' or 'consensus'
-        Label propagation once, with anchors, or two or three differently built graphs that vote in every round: slower, and
-        more reliable where the domains are far apart.
+    method : 'auto', 'lp', 'a2lp' or 'consensus'
+        Label propagation once; with anchors, as in the paper; or two or three differently built graphs that vote in every
+        round: slower, and more reliable where the domains are far apart or the target has other classes or shares. 'auto' is
+        the consensus, or a2lp if the consensus would take more than ten minutes on two cores or cannot use another setting.
     views : 2 or 3, default 3
         Graphs that vote in a consensus.
     mix : 'auto', 'same' or 'own'
         Class mix of the target that a consensus assumes: the source's, its own (classes may be absent), or the one of both that
         fits the graph better after three rounds.
+    unknown : 'rank', 'flag' or 'off'
+        Classes that the labelled rows lack: give every row its reach, or also take the labels of unknown rows away (-1 or
+        None, status 'unknown'), or do neither.
     quality : bool, default False
         Measure how consistent the labels look, which takes another graph.
     guard : bool, default False
@@ -143,12 +147,20 @@ class A2LP(_WithoutSklearn):
     label_distributions_ : probability of every class for every row of X
     confidence_ : 1 − entropy/ln K of every row; good for sorting, not a calibrated probability. 1 for labelled rows
     margin_ : first minus second probability
-    status_ : 'labelled', 'low-confidence', 'weak' or 'unreached'; 'given' for rows that came with a label
+    status_ : 'labelled', 'low-confidence', 'weak', 'unreached' or 'unknown'; 'given' for rows that came with a label
     reached_ : does a path lead to a label?
     anchors_, anchor_classes_, anchor_rounds_ : the anchors' vectors, their classes, the round each was made after
     trace_ : one dict per round
     votes_ : views of a consensus that gave the row its label (0 for labelled rows); None for the other methods
     mix_ : dict of 'chosen' ('same' or 'own'), 'fit_same' and 'fit_own' for a consensus, else None
+    method_ : the method that was used, and why
+    reach_ : how much of the labelled rows points at each row: 1 on average, small where they have nothing like it; NaN for
+        labelled rows, None with unknown='off'
+    unknown_ : does the row match nothing among the labelled ones? None with unknown='off'
+    unknown_groups_ : one array of rows for every group of unknown rows that look alike, the largest first, its most central
+        rows first
+    verdict_ : dict of 'verdict' ('none', 'new', 'unmatched' or 'cannot-tell'), 'message', 'threshold' and 'evidence'; None
+        with unknown='off'
     guard_ : dict of 'method', 'score', 'lp_score' and 'fell_back' with guard=True, else None
     quality_ : dict of 'score', 'reverse' and 'coherence' with quality=True or guard=True, else None. Ranks runs on the
         same features; no estimate of the accuracy
@@ -172,9 +184,10 @@ class A2LP(_WithoutSklearn):
         alpha: float = 0.5,
         n_rounds: int = 10,
         *,
-        method: str = "a2lp",
+        method: str = "auto",
         views: int = 3,
         mix: str = "auto",
+        unknown: str = "rank",
         quality: bool = False,
         guard: bool = False,
         metric: str = "cosine",
@@ -202,6 +215,7 @@ class A2LP(_WithoutSklearn):
         self.method = method
         self.views = views
         self.mix = mix
+        self.unknown = unknown
         self.quality = quality
         self.guard = guard
         self.metric = metric
@@ -283,6 +297,9 @@ class A2LP(_WithoutSklearn):
         self.anchor_classes_ = self.classes_[:0]
         self.anchor_rounds_ = np.array([], dtype=np.int64)
         self.votes_ = self.quality_ = self.guard_ = self.mix_ = None
+        self.reach_ = self.unknown_ = self.verdict_ = None
+        self.unknown_groups_ = []
+        self.method_ = "nothing to label"
         self.trace_ = []
         self.n_iter_ = 1
 
@@ -328,6 +345,8 @@ class A2LP(_WithoutSklearn):
         self.quality_ = json.loads(fitted.quality())
         self.guard_ = json.loads(fitted.guard())
         self.mix_ = json.loads(fitted.mix())
+        self.method_ = fitted.method()
+        self._read_unknown(fitted.unknown(), rows)
         self.votes_ = None
         if (votes := fitted.votes()) is not None:
             self.votes_ = np.zeros(rows, dtype=np.int64)
@@ -336,6 +355,18 @@ class A2LP(_WithoutSklearn):
         self.n_iter_ = max(1, *(entry["solve"]["iterations"] for entry in self.trace_))
         for message in fitted.warnings():
             warnings.warn(message, A2LPWarning, stacklevel=4)
+
+    def _read_unknown(self, found, rows):
+        self.reach_ = self.unknown_ = self.verdict_ = None
+        self.unknown_groups_ = []
+        if found is not None:
+            reach, unknown, about = found
+            self.reach_ = np.full(rows, np.nan, dtype=np.float32)
+            self.reach_[self._targets] = reach
+            self.unknown_ = np.zeros(rows, dtype=bool)
+            self.unknown_[self._targets] = unknown
+            self.verdict_ = json.loads(about)
+            self.unknown_groups_ = [self._targets[items] for items in self.verdict_.pop("groups")]
 
     def _features(self, X, reset):
         try:

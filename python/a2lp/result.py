@@ -13,7 +13,8 @@ from .validation import as_features, read_labels
 @dataclass
 class LabelResult:
     """The labels of a target domain. ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches; ``votes``
-    are the views of a consensus that gave the label."""
+    are the views of a consensus that gave the label; ``reach`` is small where the source has nothing like the item, ``verdict`` tells
+    whether ``unknown`` items can be told from the others, and ``unknown_groups`` lists rows of unknown items that look alike."""
 
     labels: np.ndarray
     confidence: np.ndarray
@@ -23,6 +24,10 @@ class LabelResult:
     classes: np.ndarray
     ids: np.ndarray | None = None
     votes: np.ndarray | None = None
+    reach: np.ndarray | None = None
+    unknown: np.ndarray | None = None
+    unknown_groups: list[np.ndarray] = field(default_factory=list, repr=False)
+    verdict: dict | None = None
     model: A2LP | None = field(default=None, repr=False)
 
     def to_frame(self):
@@ -32,6 +37,8 @@ class LabelResult:
         columns = {"label": self.labels, "confidence": self.confidence, "margin": self.margin, "status": self.status}
         if self.votes is not None:
             columns["votes"] = self.votes
+        if self.reach is not None:
+            columns["reach"] = self.reach
         index = None if self.ids is None else pandas.Index(self.ids, name="id")
         return pandas.DataFrame(columns, index=index)
 
@@ -89,5 +96,9 @@ def label(source, source_labels, target, *, ids=None, **settings) -> LabelResult
         classes=model.classes_,
         ids=None if ids is None else np.asarray(ids),
         votes=None if model.votes_ is None else model.votes_[at],
+        reach=None if model.reach_ is None else model.reach_[at],
+        unknown=None if model.unknown_ is None else model.unknown_[at],
+        unknown_groups=[rows - len(source) for rows in (group[group >= len(source)] for group in model.unknown_groups_)],
+        verdict=model.verdict_,
         model=model,
     )

@@ -240,6 +240,27 @@ impl Fitted {
         json(&self.labelling.mix)
     }
 
+    /// What can be said about classes that the source lacks: the reach of the target items, which of them are unknown, and the
+    /// verdict with its reasons and the groups of look-alikes as JSON. `None` where that was not looked for.
+    fn unknown<'py>(&self, py: Python<'py>) -> PyResult<Option<Unknown<'py>>> {
+        let Some(reach) = &self.labelling.reach else { return Ok(None) };
+        let unknown: Vec<bool> = (0..reach.values.len()).map(|item| reach.is_unknown(item)).collect();
+        let groups: Vec<&[usize]> = reach.groups.iter().map(|group| &group.items[..]).collect();
+        let about = serde_json::json!({
+            "verdict": reach.verdict,
+            "message": reach.to_string(),
+            "threshold": reach.threshold,
+            "evidence": reach.evidence,
+            "groups": groups,
+        });
+        Ok(Some((PyArray1::from_slice(py, &reach.values), PyArray1::from_vec(py, unknown), json(&about)?)))
+    }
+
+    /// The method that was used, and why.
+    fn method(&self) -> String {
+        self.labelling.method.to_string()
+    }
+
     /// Views of a consensus that gave each target item its label; `None` for the other methods.
     fn votes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let votes = self.labelling.votes()?;
@@ -346,6 +367,7 @@ impl Fitted {
     }
 }
 
+type Unknown<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>, String);
 type Anchors<'py> = (Bound<'py, PyArray2<f32>>, Vec<(u32, usize, usize)>);
 type Answers<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Vec<&'static str>);

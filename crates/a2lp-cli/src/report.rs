@@ -245,7 +245,7 @@ fn by_tsne(run: &mut Run, threads: usize) -> anyhow::Result<()> {
 
 /// Gives items whose ids are paths of image files thumbnails. When the first is no such path, none is looked for.
 #[cfg(not(feature = "networks"))]
-fn add_photos(items: &mut [Item]) {
+fn add_photos(items: &mut [&mut Item]) {
     let first = items.first().and_then(|item| item.id.as_deref());
     if first.is_some_and(|id| Path::new(id).is_file()) {
         eprintln!("note: {}", Lacking { what: "thumbnails of photos", feature: NETWORKS });
@@ -254,7 +254,7 @@ fn add_photos(items: &mut [Item]) {
 
 /// Gives items whose ids are paths of image files thumbnails. When the first is no such path, none is looked for.
 #[cfg(feature = "networks")]
-fn add_photos(items: &mut [Item]) {
+fn add_photos(items: &mut [&mut Item]) {
     for item in items {
         let small = item.id.as_deref().and_then(|id| thumbnail(Path::new(id), THUMBNAIL_SIDE).ok());
         let Some(small) = small else { return };
@@ -264,11 +264,12 @@ fn add_photos(items: &mut [Item]) {
 
 /// Gives the items of a trace thumbnails, where the target file holds images or their paths.
 pub(crate) fn add_thumbnails(trace: &mut Trace, target: &Path) -> anyhow::Result<()> {
-    let items = &mut trace.least_certain;
-    let shown = items.len().min(THUMBNAILS);
-    let rows: Vec<usize> = items[..shown].iter().map(|item| item.row).collect();
+    let groups = trace.reach.iter_mut().flat_map(|reach| &mut reach.groups);
+    let central = groups.flat_map(|group| &mut group.central);
+    let mut items: Vec<&mut Item> = trace.least_certain.iter_mut().take(THUMBNAILS).chain(central).collect();
+    let rows: Vec<usize> = items.iter().map(|item| item.row).collect();
     let Some(pictures) = read_pictures(target, &rows)? else {
-        add_photos(&mut items[..shown]);
+        add_photos(&mut items);
         return Ok(());
     };
     for (item, picture) in items.iter_mut().zip(pictures) {

@@ -32,6 +32,7 @@
 mod charts;
 mod figures;
 mod graph_shape;
+mod items;
 mod map;
 mod page;
 mod pca;

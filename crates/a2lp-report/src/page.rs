@@ -1,8 +1,8 @@
 //! The page: one HTML file with everything in it.
 
 use crate::charts::{self, Figure};
-use crate::svg::{Ink, class_colour, count, escape, percent};
-use crate::trace::{Item, MAX_POINTS, Map};
+use crate::svg::{Ink, class_colour, count, escape, percent, several};
+use crate::trace::{Item, MAX_GROUPS, MAX_ITEMS, MAX_POINTS, Map};
 use crate::words;
 use crate::{Chapter, Experiment, Run};
 use serde::Serialize;
@@ -30,7 +30,7 @@ struct PageData<'a> {
 pub fn page(chapters: &[Chapter]) -> String {
     let runs = chapters.iter().filter(|chapter| matches!(chapter, Chapter::Run(_))).count().max(1);
     let mut points = MAX_POINTS / runs;
-    let mut items = crate::trace::MAX_ITEMS;
+    let mut items = MAX_ITEMS;
     loop {
         let page = compose(chapters, points, items);
         if page.len() <= MAX_BYTES || points < 50 {
@@ -148,7 +148,9 @@ fn run_section(run: &Run, at: usize, points: usize, items: usize) -> String {
         html += &map_html(at, &caption, map.frames.len(), !map.truth.is_empty());
         html += &group("Round by round", &some(&["accuracy", "rounds"]));
         html += &group("How sure, and how rightly", &some(&["confidence", "coverage", "calibration"]));
-        html += &group("Classes", &some(&["classes", "confusion"]));
+        html += &group("How the target differs from the source", &some(&["classes", "reach"]));
+        html += &groups_html(run, items);
+        html += &group("Mistakes", &some(&["confusion"]));
         let graph = graph_words(run).map_or(String::new(), |words| format!("<p>{}</p>", escape(&words)));
         html += &group("The graph", &(graph + &some(&["degrees", "pow", "affinity"])));
         html += &items_html(
@@ -244,6 +246,53 @@ fn items_html(at: usize, shown: usize, all: usize, truth: bool, consensus: bool)
 <div class=\"scroll tall\"><table><thead></thead><tbody></tbody></table></div>
 <button type=\"button\" class=\"more\" hidden>show more</button></div>"
     )
+}
+
+/// Groups of unknown items, each with its most central ones. The fewer items a page may show, the fewer groups.
+fn groups_html(run: &Run, items: usize) -> String {
+    let groups =
+        run.trace.as_ref().and_then(|trace| trace.reach.as_ref()).map_or(&[][..], |reach| &reach.groups);
+    let all = run.record.unknown.as_ref().map_or(0, |unknown| unknown.groups.len());
+    let shown = groups.len().min(items * MAX_GROUPS / MAX_ITEMS);
+    if shown == 0 {
+        return String::new();
+    }
+    let mut html = format!(
+        "<h2>Unknown items that look alike</h2><p class=\"caption\">Candidates for new classes: {} of {} groups, the largest first, each with its most central items. The run record lists the rows.</p><div class=\"groups\">",
+        count(shown),
+        count(all)
+    );
+    for (at, group) in groups[..shown].iter().enumerate() {
+        let _ = write!(
+            html,
+            "<figure><figcaption><h3>Group {}: {}</h3></figcaption><div class=\"central\">",
+            at + 1,
+            several(group.items, "item")
+        );
+        for item in &group.central {
+            let name = item.id.clone().unwrap_or_else(|| format!("row {}", item.row));
+            let tip = format!(
+                "{name}\nrow {}, reach {:.3}{}",
+                item.row,
+                item.reach.unwrap_or(0.0),
+                item.truth.as_ref().map_or(String::new(), |truth| format!("\ntruth: {truth}"))
+            );
+            let inside = match &item.thumbnail {
+                Some(data) => {
+                    let kind = if data.starts_with("/9j/") { "jpeg" } else { "png" };
+                    format!(
+                        "<img alt=\"{}\" src=\"data:image/{kind};base64,{}\">",
+                        escape(&name),
+                        escape(data)
+                    )
+                }
+                None => format!("<span>{}</span>", escape(&name)),
+            };
+            let _ = write!(html, "<div title=\"{}\">{inside}</div>", escape(&tip));
+        }
+        html += "</div></figure>";
+    }
+    html + "</div>"
 }
 
 fn graph_words(run: &Run) -> Option<String> {

@@ -39,6 +39,9 @@ pub struct Trace {
     pub map: Map,
     /// The least certain items, the worst first.
     pub least_certain: Vec<Item>,
+    /// How much of the source points at the items, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<ReachTrace>,
 }
 
 impl Trace {
@@ -80,6 +83,9 @@ impl Trace {
         if !self.affinity.iter().all(painted) {
             return Err("an affinity picture of the wrong size");
         }
+        if self.reach.as_ref().is_some_and(|reach| reach.bins.iter().any(|bin| bin.new > bin.items)) {
+            return Err("more items of new classes than items");
+        }
         Ok(())
     }
 }
@@ -91,6 +97,43 @@ pub struct ConfidenceBin {
     pub items: usize,
     /// How many of them are labelled correctly; 0 without truth.
     pub correct: usize,
+}
+
+/// The reach of the items, and groups of unknown ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReachTrace {
+    /// Items by reach, in equal steps of its logarithm from [`LEAST_REACH`] to [`MOST_REACH`]; the first and the last bin also
+    /// hold what lies beyond.
+    pub bins: Vec<ReachBin>,
+    /// Groups of unknown items that look alike, the largest first, at most [`MAX_GROUPS`].
+    pub groups: Vec<GroupTrace>,
+}
+
+/// The least reach on the chart.
+pub const LEAST_REACH: f64 = 0.01;
+/// The largest reach on the chart.
+pub const MOST_REACH: f64 = 10.0;
+/// Most groups of unknown items.
+pub const MAX_GROUPS: usize = 12;
+/// Most items of a group.
+pub const MAX_GROUP_ITEMS: usize = 8;
+
+/// Items with a reach in some range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReachBin {
+    /// How many.
+    pub items: usize,
+    /// How many of them are of classes that the source lacks; 0 without truth.
+    pub new: usize,
+}
+
+/// Unknown items that look alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupTrace {
+    /// How many.
+    pub items: usize,
+    /// The most central of them.
+    pub central: Vec<Item>,
 }
 
 /// What can be said only if the truth is known.
@@ -257,6 +300,12 @@ pub struct Item {
     /// What each view of a consensus calls it, where they do not agree.
     #[serde(default)]
     pub views: Option<String>,
+    /// How much of the source points at it, if that was measured.
+    #[serde(default)]
+    pub reach: Option<f32>,
+    /// The class it looks most like, if its label was taken away.
+    #[serde(default)]
+    pub nearest: Option<String>,
     /// Its true class, if known.
     pub truth: Option<String>,
     /// A small PNG or JPEG in base64, if there is a picture of it.

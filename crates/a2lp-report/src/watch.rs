@@ -1,16 +1,15 @@
 //! An observer that keeps what a report shows of a run.
 
 use crate::graph_shape::{affinity_picture, graph_shape};
+use crate::items::Items;
 use crate::map::{make_map, packed_class};
 use crate::pca::Plane;
 use crate::trace::{
-    AffinityPicture, CalibrationBin, ConfidenceBin, GraphShape, Item, MAX_FRAMES, MAX_ITEMS, Trace,
-    TruthTrace,
+    AffinityPicture, CalibrationBin, ConfidenceBin, GraphShape, MAX_FRAMES, Trace, TruthTrace,
 };
 use a2lp::evaluation::TargetTruth;
 use a2lp::{
     Attempt, CheckedParameters, ClassId, Domains, Error, FeatureMatrix, FinishedRound, Labelling, Observer,
-    Status,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -105,6 +104,7 @@ impl<'a> Watcher<'a> {
         }
         let overturned = labelling.labels_by_round.first().map_or(0, |first| pseudo.changed_from(first));
 
+        let items = Items { labelling, truth, ids };
         let map = make_map(layout, &self.source_labels, labelling, seen, truth, ids);
         Trace {
             classes: names.to_vec(),
@@ -117,7 +117,8 @@ impl<'a> Watcher<'a> {
             graph: seen.graph.clone(),
             affinity: seen.affinity.clone(),
             map,
-            least_certain: least_certain(labelling, truth, ids),
+            least_certain: items.least_certain(),
+            reach: items.reach(),
         }
     }
 
@@ -206,59 +207,6 @@ fn truth_trace(truth: &TargetTruth, labelling: &Labelling) -> TruthTrace {
         confusion: confusion.into_iter().map(|((truth, label), items)| (truth, label, items)).collect(),
         coverage,
     }
-}
-
-fn least_certain(labelling: &Labelling, truth: Option<&TargetTruth>, ids: Option<&[String]>) -> Vec<Item> {
-    let pseudo = &labelling.pseudo_labels;
-    let opinions: Vec<_> =
-        labelling.views.iter().filter_map(|view| Some((view.name, view.labels_by_round.last()?))).collect();
-    let agreed = |item: usize| opinions.iter().all(|(_, labels)| labels[item] == opinions[0].1[item]);
-    let rank = |item: usize| match pseudo.status()[item] {
-        Status::Unreached => 0,
-        Status::Weak => 1,
-        // What views of a consensus do not agree on comes before what they are unsure of together.
-        _ => 2 + usize::from(agreed(item)),
-    };
-    let mut order: Vec<usize> = (0..pseudo.len()).collect();
-    let compare = |&a: &usize, &b: &usize| {
-        let confidence = pseudo.confidence();
-        rank(a).cmp(&rank(b)).then(confidence[a].total_cmp(&confidence[b])).then(a.cmp(&b))
-    };
-    if order.len() > MAX_ITEMS {
-        order.select_nth_unstable_by(MAX_ITEMS, compare);
-        order.truncate(MAX_ITEMS);
-    }
-    order.sort_unstable_by(compare);
-    let name = |class: usize| labelling.classes.names()[class].clone();
-    order
-        .into_iter()
-        .map(|row| {
-            let p = pseudo.probabilities(row);
-            let label = pseudo.labels()[row].map(|class| class as usize);
-            let others = (0..p.len()).filter(|&class| Some(class) != label && p[class] > 0.0);
-            let second =
-                others.max_by(|&a, &b| p[a].total_cmp(&p[b]).then(b.cmp(&a))).filter(|_| label.is_some());
-            Item {
-                row,
-                id: ids.map(|ids| ids[row].clone()),
-                label: label.map(name),
-                probability: label.map_or(0.0, |class| p[class]),
-                second: second.map(name),
-                second_probability: second.map_or(0.0, |class| p[class]),
-                confidence: pseudo.confidence()[row],
-                status: pseudo.status()[row],
-                views: (!agreed(row)).then(|| {
-                    let said = opinions.iter().map(|(view, labels)| {
-                        let label = labels[row].map_or("nothing".to_string(), |class| name(class as usize));
-                        format!("{}: {label}", view.as_str())
-                    });
-                    said.collect::<Vec<_>>().join(", ")
-                }),
-                truth: truth.map(|truth| truth.names()[truth.ids()[row] as usize].clone()),
-                thumbnail: None,
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub(crate) fn summary(run: &Run) -> Vec<String> {
         ));
         sentences.extend(mix(consensus));
     }
+    sentences.extend(unknown(run));
     if let Some(quality) = &summary.quality {
         sentences.push(format!(
             "The quality score of the labels is {:.2}: {} of the source gets its own label back from them, and coherence among neighbours is {:.2}. It ranks runs on the same features; it is no estimate of the accuracy.",
@@ -113,6 +114,30 @@ fn mix(consensus: &Consensus) -> Option<String> {
     Some(text + ".")
 }
 
+/// What can be said about classes that the source lacks.
+fn unknown(run: &Run) -> Option<String> {
+    let unknown = run.record.unknown.as_ref()?;
+    let mut text = format!("Unknown classes: {}", unknown.message);
+    if unknown.items > 0 {
+        text += match unknown.flagged {
+            true => "; their labels were taken away",
+            false => "; they keep the label of a known class",
+        };
+    }
+    text += ".";
+    if let Some(score) = &unknown.score
+        && let (Some(recall), Some(false_flags), Some(auroc)) = (score.recall, score.false_flags, score.auroc)
+    {
+        text += &format!(
+            " In truth {} are of such classes. The threshold finds {} of them, and wrongly takes {} of the others for such; reach ranks the two with an AUROC of {auroc:.3}.",
+            several(score.items, "item"),
+            percent(recall),
+            percent(false_flags)
+        );
+    }
+    Some(text)
+}
+
 fn share(part: usize, of: usize) -> String {
     percent(part as f64 / of.max(1) as f64)
 }
@@ -124,6 +149,7 @@ fn counts(run: &Run) -> String {
         (summary.low_confidence, "are below the confidence asked for"),
         (summary.weak, "are so far from any label that their scores mean little"),
         (summary.unreached, "have no path to any label and got none"),
+        (summary.unknown, "match nothing in the source and got none"),
     ] {
         if number > 0 {
             parts.push(format!("{} {what}", count(number)));

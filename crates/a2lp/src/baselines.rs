@@ -3,7 +3,7 @@
 use crate::features::{Domains, FeatureMatrix, ROWS_PER_TASK, class_centres};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::labels::ClassId;
-use crate::neighbours::Ranked;
+use crate::neighbours::{BestOf, Ranked, look_at_all};
 use crate::similarity::Similarity;
 
 use rayon::prelude::*;
@@ -23,6 +23,17 @@ pub fn nearest_centre(domains: &Domains) -> Vec<Option<ClassId>> {
     features.replace_head(domains.source_rows(), &centres);
     features.normalise_rows();
     nearest(&features, centres.rows(), &classes)
+}
+
+/// The mean cosine of every target row with its `k` most similar source rows; rows that are similar to none count as 0.
+pub fn source_similarity(domains: &Domains, k: usize) -> Vec<f32> {
+    let mut features = domains.features().clone();
+    features.normalise_rows();
+    let sources = domains.source_rows();
+    let queries = features.block(sources..features.rows());
+    let best = look_at_all(&features, queries, k, Similarity::Cosine, |_, row| row >= sources);
+    let mean = |best: BestOf| best.sorted().iter().map(|near| near.score()).sum::<f32>() / k.max(1) as f32;
+    best.into_iter().map(mean).collect()
 }
 
 /// For every row from `labelled` on, the class of the nearest row before it.
@@ -60,5 +71,11 @@ mod tests {
         assert_eq!(nearest_neighbour(&domains), [Some(0), Some(0), None, None]);
         // Means: a (0.8, 0.4), b (0, 1.5).
         assert_eq!(nearest_centre(&domains), [Some(0), Some(0), None, None]);
+        // The two nearest of (0, 3) have cosines of 1 and 0.8.
+        let target = FeatureMatrix::from_rows(&[[0.0, 3.0], [-1.0, -1.0]]).unwrap();
+        let source = FeatureMatrix::from_rows(&[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]).unwrap();
+        let domains = Domains::new(source, Labels::new(&["a", "b", "a"]), target).unwrap();
+        let similarity = source_similarity(&domains, 2);
+        assert!((similarity[0] - 0.9).abs() < 1e-6 && similarity[1] == 0.0, "{similarity:?}");
     }
 }

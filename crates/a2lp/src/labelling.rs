@@ -129,8 +129,10 @@ impl Labelling {
     /// How many views of a consensus gave each target item its label; `None` for the other methods.
     pub fn votes(&self) -> Option<Vec<usize>> {
         let last = self.last_opinions();
+        // The label that was taken from an unknown item had votes too.
+        let taken = |item: usize| self.nearest_labels.as_ref().and_then(|labels| labels[item]);
         let votes = |(item, label): (usize, &Option<ClassId>)| {
-            last.iter().filter(|labels| labels[item] == *label).count()
+            last.iter().filter(|labels| labels[item] == label.or_else(|| taken(item))).count()
         };
         (!last.is_empty()).then(|| self.pseudo_labels.labels().iter().enumerate().map(votes).collect())
     }

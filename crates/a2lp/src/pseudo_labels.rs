@@ -217,7 +217,7 @@ impl PseudoLabels {
         }
     }
 
-    /// Takes the labels of these items away; probabilities and confidence stay. Returns the labels they had, `None` for all
+    /// Takes the labels of these items away, and so their confidence; probabilities stay. Returns the labels they had, `None` for all
     /// other items.
     pub(crate) fn mark_unknown(&mut self, unknown: &[bool]) -> Vec<Option<ClassId>> {
         let mut taken = vec![None; self.len()];
@@ -225,6 +225,7 @@ impl PseudoLabels {
             taken[item] = self.labels[item].take();
             if taken[item].is_some() {
                 self.status[item] = Status::Unknown;
+                (self.confidence[item], self.margin[item]) = (0.0, 0.0);
             }
         }
         taken

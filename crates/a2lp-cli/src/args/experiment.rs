@@ -36,6 +36,17 @@ pub(crate) enum ExperimentCommand {
     Timing(ExperimentArgs),
     /// The graph between labelled and unlabelled items as pictures (figure 1)
     Affinity(ExperimentArgs),
+    /// Targets that lack classes or have other class shares
+    ///
+    /// Every pair of domains, with the target whole (closed), with half of its classes, with three in ten of them (third), and
+    /// with half of its items drawn by random class shares (shift). Prints label propagation, A²LP and the consensus with each
+    /// assumption about the class mix.
+    Mix(MixArgs),
+    /// Targets with classes that the source lacks
+    ///
+    /// Every pair of domains, with the source whole and with half of its classes. Prints how well reach tells items of unknown
+    /// classes from the others, beside simpler scores that flag as many items.
+    Unknown(UnknownArgs),
 }
 
 /// Describe a folder of domains in a file, domains.toml
@@ -140,6 +151,30 @@ pub(crate) struct AlphaArgs {
     /// Values of α; the dense solver is used above 1
     #[arg(long, value_delimiter = ',', default_value = "0.1,0.25,0.4,0.5,0.6,0.75,0.9,2.0")]
     pub(crate) alphas: Vec<f64>,
+}
+
+#[derive(Args)]
+pub(crate) struct MixArgs {
+    #[command(flatten)]
+    pub(crate) common: ExperimentArgs,
+    /// Graphs that vote in the consensus: 2 or 3
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) views: usize,
+    /// Instead of the draws, leave only these classes in the target, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) present: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct UnknownArgs {
+    #[command(flatten)]
+    pub(crate) common: ExperimentArgs,
+    /// Instead of the draws, leave only these classes in the source, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) known: Vec<String>,
+    /// With --known: the classes that the target has besides, separated by commas [default: all others]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "known")]
+    pub(crate) new: Vec<String>,
 }
 
 #[derive(Args)]

@@ -15,7 +15,7 @@ use absent::{ExtractArgs, PredictArgs, TrainArgs};
 #[cfg(feature = "networks")]
 pub(crate) use experiment::PairsArgs;
 pub(crate) use experiment::{
-    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, NoiseArgs, SimilarityArgs,
+    AlphaArgs, ExperimentArgs, ExperimentCommand, InitArgs, MixArgs, NoiseArgs, SimilarityArgs, UnknownArgs,
 };
 #[cfg(feature = "networks")]
 pub(crate) use extract::ExtractArgs;

@@ -9,13 +9,16 @@ mod clusters;
 #[cfg(feature = "networks")]
 mod learners;
 mod manifest;
+mod mix;
 mod noise;
 mod notebook;
 mod pairs;
 mod paper;
 mod rounds;
 mod sample;
+mod scenarios;
 mod timing;
+mod unknown;
 
 use crate::Outcome;
 use crate::args::{ExperimentArgs, ExperimentCommand, InitArgs, Preset, ReportOptions};
@@ -48,6 +51,8 @@ pub(crate) fn run(command: &ExperimentCommand) -> anyhow::Result<Outcome> {
         ExperimentCommand::Variant(args) => ablations::variant(args),
         ExperimentCommand::Timing(args) => timing::run(args),
         ExperimentCommand::Affinity(args) => affinity::run(args),
+        ExperimentCommand::Mix(args) => mix::run(args),
+        ExperimentCommand::Unknown(args) => unknown::run(args),
     }
 }
 

@@ -145,6 +145,17 @@ fn describe_unknown(record: &RunRecord) -> String {
             unknown.threshold
         ),
     };
+    if let Some(score) = &unknown.score
+        && let (Some(recall), Some(false_flags), Some(auroc)) = (score.recall, score.false_flags, score.auroc)
+    {
+        text += &format!(
+            "  of the {} items of such classes {} % are below the threshold, of the others {} %; AUROC {auroc:.3}",
+            score.items,
+            percent(recall),
+            percent(false_flags)
+        );
+        text += &score.h_score.map_or("\n".into(), |h| format!(", H-score {} %\n", percent(h)));
+    }
     if !unknown.groups.is_empty() {
         let sizes: Vec<String> = unknown.groups.iter().take(8).map(|group| group.items.to_string()).collect();
         let more = if unknown.groups.len() > sizes.len() { ", …" } else { "" };

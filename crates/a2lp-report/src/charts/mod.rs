@@ -2,6 +2,7 @@
 
 mod graph;
 mod map;
+mod reach;
 mod shapes;
 mod truth;
 
@@ -11,6 +12,7 @@ use crate::svg::{Axes, Drawing, Ink, LEFT, count, percent};
 use crate::{Chart, Run};
 use a2lp::evaluation::RoundScore;
 use graph::{affinity, degrees, pow_by_round};
+use reach::reach;
 use shapes::{Bar, Line, bars, dots, lines};
 use truth::{calibration, confusion, coverage};
 
@@ -34,13 +36,14 @@ fn figure(name: &'static str, title: &'static str, caption: String, drawing: Dra
 
 /// All charts there is something to show for.
 pub(crate) fn draw(run: &Run, ink: &Ink) -> Vec<Figure> {
-    let charts: [fn(&Run, &Ink) -> Option<Figure>; 10] = [
+    let charts: [fn(&Run, &Ink) -> Option<Figure>; 11] = [
         accuracy_by_round,
         changes_by_round,
         confidence,
         coverage,
         calibration,
         class_balance,
+        reach,
         confusion,
         degrees,
         pow_by_round,

@@ -294,6 +294,8 @@
       { key: "second_probability", name: "its probability" },
       { key: "confidence", name: "confidence" },
       { key: "status", name: "status" },
+      has("nearest") && { key: "nearest", name: "looks like" },
+      has("reach") && { key: "reach", name: "reach" },
       has("views") && { key: "views", name: "views" },
       has("truth") && { key: "truth", name: "truth" },
     ].filter(Boolean);
@@ -363,6 +365,8 @@
         fill.style.width = `${100 * value}%`;
         meter.append(fill);
         cell.append(meter, value.toFixed(3));
+      } else if (key === "reach") {
+        cell.textContent = value === null ? "" : value.toFixed(3);
       } else if (key === "probability" || key === "second_probability") {
         cell.textContent = item.label === null || (key === "second_probability" && item.second === null) ? "" : value.toFixed(3);
       } else {
