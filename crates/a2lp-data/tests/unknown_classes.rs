@@ -89,7 +89,7 @@ fn reach_agrees_with_the_reference() {
                 assert!((ours - theirs).abs() <= within, "{name}, {field}: {ours} beside {theirs}");
             };
             close(reach.threshold, "threshold", 1e-3);
-            close(reach.evidence.spread, "spread", 2e-3);
+            close(reach.evidence.spread.unwrap(), "spread", 2e-3);
             close(reach.evidence.label_return, "label_return", 2e-3);
             close(reach.evidence.source_below, "flagged_source_share", 2e-3);
             // Items at the threshold itself may fall on either side.

@@ -356,8 +356,8 @@ fn settings_html(run: &Run) -> String {
     row(
         "seconds",
         format!(
-            "{:.2} reading, {:.2} finding neighbours, {:.2} rounds, {:.2} in all",
-            t.read_secs, t.neighbours_secs, t.rounds_secs, t.total_secs
+            "{:.2} reading, {:.2} finding neighbours, {:.2} measuring reach, {:.2} rounds, {:.2} in all",
+            t.read_secs, t.neighbours_secs, t.reach_secs, t.rounds_secs, t.total_secs
         ),
     );
     if let Some(peak) = record.memory.peak_bytes {

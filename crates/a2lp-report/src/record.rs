@@ -96,6 +96,7 @@ impl RunRecord {
             timings: Timings {
                 read_secs,
                 neighbours_secs: labelling.neighbours_secs,
+                reach_secs: labelling.reach_secs,
                 rounds_secs: labelling.rounds.iter().map(|round| round.graph_secs + round.solve_secs).sum(),
                 total_secs,
             },
@@ -417,6 +418,9 @@ pub struct Timings {
     pub read_secs: f64,
     /// Finding neighbours.
     pub neighbours_secs: f64,
+    /// Measuring reach, once its neighbours were found.
+    #[serde(default)]
+    pub reach_secs: f64,
     /// All rounds.
     pub rounds_secs: f64,
     /// Everything.

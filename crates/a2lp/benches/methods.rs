@@ -1,6 +1,6 @@
 //! How long the methods take beside each other: `cargo bench -p a2lp --bench methods`. Best of three, taken in turns.
 
-use a2lp::{Domains, FeatureMatrix, Labels, Method, Parameters, label};
+use a2lp::{Domains, FeatureMatrix, Labels, Method, Parameters, Unknown, label};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
@@ -22,21 +22,23 @@ fn domains(rows: usize, columns: usize, classes: usize) -> Result<Domains, a2lp:
 
 fn main() -> Result<(), a2lp::Error> {
     let methods = [
-        (Method::Lp, 3, "lp"),
-        (Method::A2lp, 3, "a2lp"),
-        (Method::Consensus, 2, "2 views"),
-        (Method::Consensus, 3, "3 views"),
+        (Method::Lp, 3, Unknown::Off, "lp"),
+        (Method::A2lp, 3, Unknown::Off, "a2lp"),
+        (Method::A2lp, 3, Unknown::Rank, "a2lp and reach"),
+        (Method::Consensus, 2, Unknown::Off, "2 views"),
+        (Method::Consensus, 3, Unknown::Off, "3 views"),
+        (Method::Consensus, 3, Unknown::Rank, "3 views, reach"),
     ];
     println!("seconds, and times the A²LP of the same run; 10 rounds, k = 20, 10 classes");
     print!("{:>16}", "rows × columns");
-    methods.iter().for_each(|(_, _, name)| print!(" {name:>16}"));
+    methods.iter().for_each(|(_, _, _, name)| print!(" {name:>16}"));
     println!();
     for (rows, columns) in [(2_000, 1280), (8_000, 512), (20_000, 500), (24_000, 2048)] {
         let data = domains(rows, columns, 10)?;
-        let mut best = [f64::INFINITY; 4];
+        let mut best = [f64::INFINITY; 6];
         for _ in 0..3 {
-            for ((method, views, _), best) in methods.iter().zip(&mut best) {
-                let parameters = Parameters::new().method(*method).views(*views).check()?;
+            for ((method, views, unknown, _), best) in methods.iter().zip(&mut best) {
+                let parameters = Parameters::new().method(*method).views(*views).unknown(*unknown).check()?;
                 let (data, started) = (data.clone(), Instant::now());
                 drop(label(data, &parameters)?);
                 *best = best.min(started.elapsed().as_secs_f64());

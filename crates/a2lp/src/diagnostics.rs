@@ -165,7 +165,7 @@ impl fmt::Display for Warning {
             ),
             Warning::LowQuality { score } => write!(
                 f,
-                "the labels' quality score is {score:.3}, below {LOW}: many of them are probably wrong; check some by hand, try the consensus, or other features"
+                "the labels' quality score is {score:.3}, below {LOW}: many of them are probably wrong; check some by hand, and try another method or other features"
             ),
             Warning::UnknownItems { items, of } => write!(
                 f,

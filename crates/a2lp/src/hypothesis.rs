@@ -123,15 +123,20 @@ impl MixChoice {
     }
 }
 
-/// Which classes of the source the target seems to hold, from the number of items of each: those that the source's mix does
-/// not predict and those with at least a twentieth of the items it predicts.
+/// A class can only be missed if the source's mix predicts as many items as this: chance alone leaves it empty in 1 of 20 draws.
+const MISSED: f64 = 3.0;
+
+/// Which classes of the source the target seems to hold, from the number of items of each: those with at least a twentieth of the
+/// items that the source's mix predicts, and those with too few predicted to be missed.
 pub(crate) fn present(source_counts: &[usize], target_counts: &[usize]) -> Vec<bool> {
     let (source, target): (usize, usize) = (source_counts.iter().sum(), target_counts.iter().sum());
     let expected = |count: usize| count as f64 / source.max(1) as f64 * target as f64;
     source_counts
         .iter()
         .zip(target_counts)
-        .map(|(&in_source, &items)| items > 0 && items as f64 >= ABSENT * expected(in_source))
+        .map(|(&in_source, &items)| {
+            expected(in_source) < MISSED || items > 0 && items as f64 >= ABSENT * expected(in_source)
+        })
         .collect()
 }
 
@@ -149,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_class_with_a_twentieth_of_its_items_is_there() {
-        assert_eq!(present(&[50, 50, 0], &[95, 5, 0]), [true, true, false]);
-        assert_eq!(present(&[50, 50, 0], &[98, 2, 0]), [true, false, false]);
-        assert_eq!(present(&[1, 1], &[0, 0]), [false, false]);
+        assert_eq!(present(&[50, 50, 1], &[95, 5, 0]), [true, true, true]);
+        assert_eq!(present(&[50, 50, 5], &[98, 2, 0]), [true, false, false]);
+        assert_eq!(present(&[1, 1], &[0, 1]), [true, true]);
     }
 }

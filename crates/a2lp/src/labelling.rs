@@ -100,6 +100,8 @@ pub struct Labelling {
     pub mix: Option<MixChoice>,
     /// Which items match nothing in the source, unless that was not to be looked for.
     pub reach: Option<Reach>,
+    /// Seconds spent measuring reach, once its neighbours were found.
+    pub reach_secs: f64,
     /// The labels that were taken from unknown items, if such items were to be flagged: the classes they look most like.
     pub nearest_labels: Option<Vec<Option<ClassId>>>,
     /// The quality of the labels, if it was asked for and could be measured.
@@ -119,7 +121,7 @@ impl Labelling {
     }
 
     /// Classes of the source that the target probably lacks: they got fewer than a twentieth of the items that the source's class
-    /// mix predicts.
+    /// mix predicts, and it predicts at least three.
     pub fn absent_classes(&self) -> Vec<ClassId> {
         let present = present(&self.source_counts, &self.pseudo_labels.class_counts());
         let absent = |class: &usize| self.source_counts[*class] > 0 && !present[*class];

@@ -17,8 +17,9 @@ use crate::parameters::Unreached;
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
 use crate::quality::{Quality, quality_graph};
+use crate::reach::Reach;
 use crate::smoothing::Smoother;
-use crate::views::{self, Lesson, Nodes, Setup, View, ViewName};
+use crate::views::{self, Built, Lesson, Nodes, Setup, View, ViewName};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,8 +35,14 @@ pub(crate) fn run_rounds(
     let rounds = setup.parameters.rounds;
     let source = Source::of(&domains);
     let started = Instant::now();
-    let views = views::build(domains, graph, setup)?;
+    let Built { views, reach_lists } = views::build(domains, graph, setup)?;
     let neighbours_secs = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let go_on = || report_progress(setup.observer, Stage::Rounds, 0, rounds as u64);
+    let reach = reach_lists
+        .map(|lists| Reach::measure(&lists, &source.ids, source.classes.len(), &go_on))
+        .transpose()?;
+    let reach_secs = started.elapsed().as_secs_f64();
 
     let smoother = Smoother::of(&views)?;
     let common = Common { source: &source, shares: &source.shares(), smoother: smoother.as_ref(), setup };
@@ -65,7 +72,10 @@ pub(crate) fn run_rounds(
     if setup.parameters.unreached == Unreached::Nearest {
         branch.voters[0].view.nodes().fill_unreached(&mut branch.labels);
     }
-    Ok(FinishedRounds::new(source, branch, choice, MethodChoice::asked(setup.parameters), neighbours_secs))
+    let mut finished =
+        FinishedRounds::new(source, branch, choice, MethodChoice::asked(setup.parameters), neighbours_secs);
+    (finished.labelling.reach, finished.labelling.reach_secs) = (reach, reach_secs);
+    Ok(finished)
 }
 
 /// Keeps the hypothesis that fits the graph of the centred view best. `None` if the run has no hypotheses.
@@ -423,6 +433,7 @@ impl FinishedRounds {
             views,
             mix,
             reach: None,
+            reach_secs: 0.0,
             nearest_labels: None,
             quality: None,
             guard: None,
@@ -440,11 +451,12 @@ impl FinishedRounds {
         }
     }
 
-    /// Measures the quality of the labels, if that was asked for and every source row is a node. Uses the features up unless
+    /// Measures the quality of the labels, if that was asked for, every source row is a node, and there is more than one class. Uses the features up unless
     /// they are to be kept.
     pub(crate) fn measure_quality(&mut self, keep: bool, setup: &Setup<'_>) -> Result<(), Error> {
         let Setup { parameters, observer } = setup;
-        if !parameters.quality || self.source_ids.len() != self.nodes.first_target {
+        let classes = self.candidates.iter().filter(|&&candidate| candidate).count();
+        if !parameters.quality || classes < 2 || self.source_ids.len() != self.nodes.first_target {
             return Ok(());
         }
         let lists = match self.quality_graph.take() {

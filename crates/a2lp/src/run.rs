@@ -9,7 +9,6 @@ use crate::model::Model;
 use crate::observer::{Attempt, Observer};
 use crate::parameters::{CheckedParameters, Method, SourceNodes, Unknown};
 use crate::plan::Shape;
-use crate::reach::Reach;
 use crate::rounds::{FinishedRounds, run_rounds};
 use crate::views::Setup;
 
@@ -103,17 +102,12 @@ impl<'a> Run<'a> {
         let (parameters, chosen) = parameters.resolve(Shape::of(&domains), graph.is_some());
         parameters.pool()?.install(|| {
             let setup = Setup { parameters: &parameters, observer };
-            let reach = match parameters.unknown {
-                Unknown::Off => None,
-                _ => Some(Reach::measure(&domains, &setup)?),
-            };
             let (mut labelling, model) = guarded(domains, graph, assumed, &setup, keeps_model)?;
             labelling.method = chosen;
-            if let (Some(reach), Unknown::Flag) = (&reach, parameters.unknown) {
+            if let (Some(reach), Unknown::Flag) = (&labelling.reach, parameters.unknown) {
                 let unknown: Vec<bool> = (0..reach.values.len()).map(|item| reach.is_unknown(item)).collect();
                 labelling.nearest_labels = Some(labelling.pseudo_labels.mark_unknown(&unknown));
             }
-            labelling.reach = reach;
             Ok((labelling, model))
         })
     }
@@ -159,7 +153,7 @@ fn guarded(
         observer.chosen(attempt);
         return Ok((asked, model));
     };
-    let plain = parameters.with_method(Method::Lp, parameters.views);
+    let plain = parameters.plain_propagation();
     let setup = Setup { parameters: &plain, observer };
     let lp = run_rounds(domains, graph, None, &setup, Attempt::PlainPropagation)?;
     let (mut lp, lp_model) = finish(lp, keeps_model, &setup)?;
@@ -167,6 +161,7 @@ fn guarded(
     let guard = Guard::judge(parameters.method, quality.score, lp_score);
     if guard.fell_back {
         observer.chosen(Attempt::PlainPropagation);
+        (lp.reach, lp.reach_secs) = (asked.reach, asked.reach_secs);
         lp.guard = Some(guard);
         Ok((lp, lp_model))
     } else {

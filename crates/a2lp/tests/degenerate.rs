@@ -2,7 +2,7 @@
 
 use a2lp::{
     Domain, Domains, Error, FeatureMatrix, Labelling, Labels, Method, Parameters, Similarity, Solver,
-    SourceNodes, Status, Unreached, label,
+    SourceNodes, Status, Unknown, Unreached, Verdict, label,
 };
 
 fn domains<const D: usize>(
@@ -214,11 +214,78 @@ fn a_consensus_of_very_little() {
                     assert!((sum - 1.0).abs() < 1e-6, "{sum}");
                     assert!((0.0..=1.0).contains(&found.pseudo_labels.confidence()[item]));
                 }
-                let quality = found.quality.unwrap();
-                assert!(quality.score.is_finite() && (-1.0..=1.0).contains(&quality.score), "{quality:?}");
+                // One class is no question, so there is no score.
+                assert_eq!(found.quality.is_some(), labels.contains(&"b"));
+                if let Some(quality) = found.quality {
+                    assert!(
+                        quality.score.is_finite() && (-1.0..=1.0).contains(&quality.score),
+                        "{quality:?}"
+                    );
+                }
             }
         }
     }
+}
+
+/// Clusters about axes: the axes of the source's rows and of the target's.
+fn clusters(source: &[usize], target: &[usize]) -> Domains {
+    let mut noise = 7u32;
+    let mut row = |axis: usize| -> [f32; 8] {
+        std::array::from_fn(|column| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let random = (noise >> 8) as f32 / (1 << 24) as f32 - 0.5;
+            0.3 + 0.8 * random + if column == axis { 2.0 } else { 0.0 }
+        })
+    };
+    let rows: Vec<[f32; 8]> = source.iter().map(|&axis| row(axis)).collect();
+    let names: Vec<String> = source.iter().map(ToString::to_string).collect();
+    let target: Vec<[f32; 8]> = target.iter().map(|&axis| row(axis)).collect();
+    Domains::new(
+        FeatureMatrix::from_rows(&rows).unwrap(),
+        Labels::new(&names),
+        FeatureMatrix::from_rows(&target).unwrap(),
+    )
+    .unwrap()
+}
+
+/// Rows that take turns among these axes.
+fn turns(axes: &[usize], rows: usize) -> Vec<usize> {
+    axes.iter().copied().cycle().take(rows).collect()
+}
+
+/// Labels by the default settings, with unknown items flagged.
+fn flag(source: &[usize], target: &[usize]) -> Labelling {
+    label(clusters(source, target), &Parameters::new().unknown(Unknown::Flag).check().unwrap()).unwrap()
+}
+
+/// docs/unknown.md promises these answers.
+#[test]
+fn unknown_classes_at_the_edge_of_sense() {
+    let known = turns(&[0, 1, 2], 90);
+    let verdict = |labelling: &Labelling| labelling.reach.as_ref().unwrap().verdict;
+    let unknown = |labelling: &Labelling| labelling.pseudo_labels.count(Status::Unknown);
+
+    // No item is unknown.
+    let found = flag(&known, &turns(&[0, 1, 2], 90));
+    assert_eq!((verdict(&found), unknown(&found)), (Verdict::None, 0));
+    // The target holds one known class: a few items on its edge may be taken for others.
+    let found = flag(&known, &turns(&[1], 60));
+    let ones = found.pseudo_labels.labels().iter().filter(|&&label| label == found.classes.find("1")).count();
+    assert!(ones >= 50 && unknown(&found) <= 3, "{ones} and {}", unknown(&found));
+    // One row, and one source row, are too few to tell.
+    let found = flag(&known, &[1]);
+    assert_eq!(
+        (verdict(&found), found.pseudo_labels.labels()),
+        (Verdict::CannotTell, &[found.classes.find("1")][..])
+    );
+    let found = flag(&[1], &turns(&[0, 1, 2], 60));
+    assert_eq!((verdict(&found), unknown(&found)), (Verdict::CannotTell, 0));
+    // A source of one class: every item gets that class, unless it is flagged.
+    let found = flag(&turns(&[1], 60), &turns(&[1], 60));
+    assert_eq!((verdict(&found), unknown(&found), found.quality), (Verdict::None, 0, None));
+    // All items are unknown: reach is relative, so there is nothing to compare them with.
+    let found = flag(&known, &turns(&[4, 5, 6], 90));
+    assert_ne!(verdict(&found), Verdict::New, "{:?}", found.reach.as_ref().unwrap().evidence);
 }
 
 #[test]

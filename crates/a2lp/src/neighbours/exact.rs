@@ -1,7 +1,7 @@
 //! The exact graph: every pair in full.
 
-use super::search::{Scorer, best_of_all};
-use super::{BestOf, NeighbourLists, Wanted};
+use super::search::{Ranking, Scorer, best_of_all};
+use super::{BestOf, Centring, NeighbourLists, Wanted};
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::kernels::{PackedRows, ScoreTile};
@@ -55,9 +55,34 @@ pub(super) fn find(
         (Wanted::Nearest(k), Some(before)) => Some(least_scores(features, k, similarity, before)),
         _ => None,
     };
-    let best = best_of_all(&FullScores { features, similarity }, wanted, reached.as_deref(), observer)?;
+    let ranking = Ranking { reached: reached.as_deref(), ..Ranking::plain(wanted) };
+    Ok(rank(features, &[ranking], similarity, observer)?.swap_remove(0))
+}
+
+/// The lists of several rankings, from one pass over all pairs.
+pub(super) fn find_together(
+    features: &FeatureMatrix,
+    wanted: &[(Wanted, Option<&Centring>)],
+    similarity: Similarity,
+    observer: &dyn Observer,
+) -> Result<Vec<NeighbourLists>, Error> {
+    let rankings: Vec<Ranking<'_>> =
+        wanted.iter().map(|&(wanted, centring)| Ranking { centring, ..Ranking::plain(wanted) }).collect();
+    rank(features, &rankings, similarity, observer)
+}
+
+fn rank(
+    features: &FeatureMatrix,
+    rankings: &[Ranking<'_>],
+    similarity: Similarity,
+    observer: &dyn Observer,
+) -> Result<Vec<NeighbourLists>, Error> {
+    let best = best_of_all(&FullScores { features, similarity }, rankings, observer)?;
     let sorted = |pool: Vec<BestOf>| pool.into_par_iter().with_min_len(64).map(BestOf::sorted).collect();
-    Ok(NeighbourLists::from_pools(best.into_iter().map(sorted).collect(), wanted.most()))
+    let lists = |(best, ranking): (Vec<Vec<BestOf>>, &Ranking<'_>)| {
+        NeighbourLists::from_pools(best.into_iter().map(sorted).collect(), ranking.wanted.most())
+    };
+    Ok(best.into_iter().zip(rankings).map(lists).collect())
 }
 
 /// What the rows listed `before` score now, the least of each list: if they are k, the k nearest score no less.

@@ -3,6 +3,7 @@
 //! A list is ordered by score, ties by lower index, and the score of a pair is always the fixed-order chain
 //! of [`kernels`](crate::kernels): whichever search proposes a neighbour, the lists come out the same.
 
+mod centring;
 pub(crate) mod cost;
 mod exact;
 mod insert;
@@ -13,6 +14,7 @@ mod ranked;
 mod screened;
 mod search;
 
+pub(crate) use centring::Centring;
 pub(crate) use exact::look_at_all;
 pub(crate) use insert::insert_nodes;
 pub(crate) use ranked::{BestOf, Ranked};
@@ -111,6 +113,17 @@ pub(crate) fn find_again(
         }
         method => find_neighbours(features, wanted, similarity, method, parameters.seed, observer),
     }
+}
+
+/// Several lists of neighbours from one pass over all pairs: of the rows themselves, or as if they had been centred.
+pub(crate) fn find_together(
+    features: &FeatureMatrix,
+    wanted: &[(Wanted, Option<&Centring>)],
+    similarity: Similarity,
+    observer: &dyn Observer,
+) -> Result<Vec<(NeighbourLists, GraphReport)>, Error> {
+    let lists = exact::find_together(features, wanted, similarity, observer)?;
+    Ok(lists.into_iter().map(|lists| (lists, GraphReport::EXACT)).collect())
 }
 
 /// Finds the nearest other rows of every row. Only the exact and the screened search can look for some of each domain, so

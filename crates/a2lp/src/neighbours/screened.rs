@@ -4,7 +4,7 @@
 //! candidates can be missing. Rows where that is likely are looked at again in full. How many neighbours are missing is
 //! measured on a sample of rows in every run, and a row is *certified* when an error bound proves that none can be.
 
-use super::search::{Scorer, best_of_all};
+use super::search::{Ranking, Scorer, best_of_all};
 use super::{BestOf, NeighbourLists, Ranked, Wanted, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
@@ -67,7 +67,9 @@ pub(super) fn find(
             Wanted::OfEach { first_target, source: more(source), target: more(target) }
         }
     };
-    let proposed = best_of_all(&CheapScores(quantised), proposed, None, observer)?;
+    let scores = CheapScores(quantised);
+    let proposed = best_of_all(&scores, &[Ranking::plain(proposed)], observer)?.swap_remove(0);
+    drop(scores);
     let mut pools: Vec<Vec<Vec<Ranked>>> = Vec::new();
     let mut certain_lists = 0;
     for (proposed, (pool, k)) in proposed.into_iter().zip(wanted.pools(features.rows())) {

@@ -2,7 +2,7 @@
 //! size n × n is held. Which pairs are best does not depend on the order they are met in, so neither block sizes
 //! nor threads show in the result.
 
-use super::{BestOf, Wanted};
+use super::{BestOf, Centring, Wanted};
 use crate::error::Error;
 use crate::kernels::{Hit, ScoreTile};
 use crate::observer::{Observer, Stage, report_progress};
@@ -36,46 +36,73 @@ pub(super) trait Scorer: Sync {
     fn floor(&self) -> f32;
 }
 
-/// The best other rows of every row, not yet sorted: one list of rows for each pool that neighbours are [`Wanted`] from.
-/// Where scores are known that as many rows reach as are wanted of the first pool, `reached` has them, and nothing below
-/// is looked at.
+/// One way to rank the other rows. A pass over all pairs serves several.
+pub(super) struct Ranking<'a> {
+    pub(super) wanted: Wanted,
+    /// Scores that as many rows reach as are wanted of the first pool; nothing below is looked at.
+    pub(super) reached: Option<&'a [f32]>,
+    /// Ranks by the scores that centred rows would have.
+    pub(super) centring: Option<&'a Centring>,
+}
+
+impl Ranking<'_> {
+    /// By the scores of the rows themselves.
+    pub(super) fn plain(wanted: Wanted) -> Self {
+        Ranking { wanted, reached: None, centring: None }
+    }
+}
+
+/// The best other rows of every row, not yet sorted: for each ranking, one list of rows for each pool that neighbours are
+/// [`Wanted`] from.
 pub(super) fn best_of_all(
     scorer: &impl Scorer,
-    wanted: Wanted,
-    reached: Option<&[f32]>,
+    rankings: &[Ranking<'_>],
     observer: &dyn Observer,
-) -> Result<Vec<Vec<BestOf>>, Error> {
+) -> Result<Vec<Vec<Vec<BestOf>>>, Error> {
     let rows = scorer.rows();
-    let pools = wanted.pools(rows);
-    let groups = cut_pools(&pools, ROWS);
-    let candidates = no_candidates(scorer, &pools, &groups, reached);
+    let slots = Slots::new(rankings, rows);
+    let groups = slots.cut(ROWS);
+    let candidates = no_candidates(scorer, rankings, &slots, &groups);
 
     // Blocks are multiples of ROWS; small inputs get smaller ones so that the work still splits.
     let block = (rows.div_ceil(16 * rayon::current_num_threads())).clamp(1, BLOCK).next_multiple_of(ROWS);
-    let mut blocks = cut_pools(&pools, block);
+    let mut blocks = slots.cut(block);
     // The last block meets the most rows: longest work first.
     blocks.reverse();
     let total = rows as u64 * rows as u64 / 2;
     let done = AtomicU64::new(0);
     blocks.into_par_iter().with_max_len(1).try_for_each_init(
-        || (scorer.packed(), ScoreTile::new(), Vec::new()),
-        |(packed, tile, hits), (column_pool, columns)| {
+        || (scorer.packed(), ScoreTile::new(), ScoreTile::new(), Vec::new()),
+        |(packed, tile, centred, hits), columns| {
             scorer.pack(packed, columns.clone());
-            let own = groups.partition_point(|(_, rows)| rows.end <= columns.start);
-            let own = own..groups.partition_point(|(_, rows)| rows.start < columns.end);
+            let own = groups.partition_point(|rows| rows.end <= columns.start);
+            let own = own..groups.partition_point(|rows| rows.start < columns.end);
             // What these rows have found in blocks done before need not be beaten again.
-            let mut column_best: Vec<Vec<BestOf>> = (0..pools.len())
-                .map(|pool| {
+            let mut column_best: Vec<Vec<BestOf>> = (0..slots.count())
+                .map(|slot| {
                     let found = own.clone().flat_map(|group| {
-                        lock(&candidates[group])[pool].iter().map(BestOf::threshold).collect::<Vec<_>>()
+                        lock(&candidates[group])[slot].iter().map(BestOf::threshold).collect::<Vec<_>>()
                     });
-                    found.map(|threshold| BestOf::new(pools[pool].1, threshold)).collect()
+                    found.map(|threshold| BestOf::new(slots.wanted[slot], threshold)).collect()
                 })
                 .collect();
-            for ((row_pool, group), candidates) in groups[..own.end].iter().zip(&candidates) {
+            for (group, candidates) in groups[..own.end].iter().zip(&candidates) {
                 scorer.score(group.clone(), packed, tile);
-                let rows = &mut lock(candidates)[column_pool];
-                offer_both(tile, group, &columns, scorer, rows, &mut column_best[*row_pool], hits);
+                let mut row_best = lock(candidates);
+                for (at, ranking) in rankings.iter().enumerate() {
+                    let tile = match ranking.centring {
+                        None => &*tile,
+                        Some(centring) => {
+                            centring.apply(tile, group, &columns, centred);
+                            &*centred
+                        }
+                    };
+                    // Rows get neighbours of the columns' pool, and columns of the rows'.
+                    let row_best = &mut row_best[slots.of(at, columns.start)];
+                    let column_best = &mut column_best[slots.of(at, group.start)];
+                    offer_both(tile, group, &columns, scorer, row_best, column_best, hits);
+                }
+                drop(row_best);
                 let pairs = (group.len() * columns.len()) as u64;
                 report_progress(
                     observer,
@@ -84,10 +111,10 @@ pub(super) fn best_of_all(
                     total,
                 )?;
             }
-            for (pool, best) in column_best.into_iter().enumerate() {
+            for (slot, best) in column_best.into_iter().enumerate() {
                 let mut best = best.into_iter();
                 for group in own.clone() {
-                    lock(&candidates[group])[pool]
+                    lock(&candidates[group])[slot]
                         .iter_mut()
                         .zip(&mut best)
                         .for_each(|(all, part)| all.absorb(part));
@@ -96,43 +123,82 @@ pub(super) fn best_of_all(
             Ok(())
         },
     )?;
-    let mut best: Vec<Vec<BestOf>> = pools.iter().map(|_| Vec::with_capacity(rows)).collect();
+    let mut best: Vec<Vec<BestOf>> = (0..slots.count()).map(|_| Vec::with_capacity(rows)).collect();
     for group in candidates {
         let group = group.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         best.iter_mut().zip(group).for_each(|(all, part)| all.extend(part));
     }
-    Ok(best)
+    let mut best = best.into_iter();
+    Ok(slots.pools.iter().map(|pools| best.by_ref().take(pools.len()).collect()).collect())
 }
 
-/// Empty lists for every group of rows and every pool. A group lies in one pool and shares a lock.
+/// The lists that a row keeps: one for every pool of every ranking.
+struct Slots {
+    /// The pools of every ranking, with the number of its first slot.
+    pools: Vec<Vec<Range<usize>>>,
+    first: Vec<usize>,
+    /// How many rows each slot wants.
+    wanted: Vec<usize>,
+    /// Stretches of rows that lie in one pool of every ranking.
+    stretches: Vec<Range<usize>>,
+}
+
+impl Slots {
+    fn new(rankings: &[Ranking<'_>], rows: usize) -> Self {
+        let mut slots =
+            Slots { pools: Vec::new(), first: Vec::new(), wanted: Vec::new(), stretches: Vec::new() };
+        let mut bounds = std::collections::BTreeSet::from([0, rows]);
+        for ranking in rankings {
+            slots.first.push(slots.wanted.len());
+            let pools = ranking.wanted.pools(rows);
+            bounds.extend(pools.iter().map(|(pool, _)| pool.start));
+            slots.wanted.extend(pools.iter().map(|(_, wanted)| wanted));
+            slots.pools.push(pools.into_iter().map(|(pool, _)| pool).collect());
+        }
+        let bounds: Vec<usize> = bounds.into_iter().collect();
+        slots.stretches = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
+        slots
+    }
+
+    fn count(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// The slot of a ranking for neighbours from the pool that holds this row.
+    fn of(&self, ranking: usize, row: usize) -> usize {
+        let pool = self.pools[ranking].iter().position(|pool| pool.contains(&row));
+        self.first[ranking] + pool.unwrap_or(0)
+    }
+
+    /// All rows in pieces of at most `size`, none of which crosses from one stretch into another.
+    fn cut(&self, size: usize) -> Vec<Range<usize>> {
+        let pieces = |all: &Range<usize>| {
+            let end = all.end;
+            all.clone().step_by(size).map(move |start| start..end.min(start + size))
+        };
+        self.stretches.iter().flat_map(pieces).collect()
+    }
+}
+
+/// Empty lists for every group of rows and every slot. A group shares a lock.
 fn no_candidates(
     scorer: &impl Scorer,
-    pools: &[(Range<usize>, usize)],
-    groups: &[(usize, Range<usize>)],
-    reached: Option<&[f32]>,
+    rankings: &[Ranking<'_>],
+    slots: &Slots,
+    groups: &[Range<usize>],
 ) -> Vec<Mutex<Vec<Vec<BestOf>>>> {
-    let of_group = |(_, rows): &(usize, Range<usize>)| {
-        let mut best: Vec<Vec<BestOf>> =
-            pools.iter().map(|(_, k)| vec![BestOf::new(*k, scorer.floor()); rows.len()]).collect();
-        if let Some(reached) = reached {
-            let reached = reached[rows.clone()].iter().map(|&score| BestOf::new(pools[0].1, score));
-            best[0] = reached.collect();
+    let of_group = |rows: &Range<usize>| {
+        let empty = |&wanted: &usize| vec![BestOf::new(wanted, scorer.floor()); rows.len()];
+        let mut best: Vec<Vec<BestOf>> = slots.wanted.iter().map(empty).collect();
+        for (ranking, &slot) in rankings.iter().zip(&slots.first) {
+            if let Some(reached) = ranking.reached {
+                let reached = reached[rows.clone()].iter();
+                best[slot] = reached.map(|&score| BestOf::new(slots.wanted[slot], score)).collect();
+            }
         }
         Mutex::new(best)
     };
     groups.iter().map(of_group).collect()
-}
-
-/// All pools in pieces of at most `size` rows, each with the number of its pool.
-fn cut_pools(pools: &[(Range<usize>, usize)], size: usize) -> Vec<(usize, Range<usize>)> {
-    let pieces = pools.iter().enumerate();
-    pieces.flat_map(|(pool, (all, _))| cut(all, size).map(move |rows| (pool, rows))).collect()
-}
-
-/// A range in pieces of at most `size`.
-fn cut(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-    let end = range.end;
-    range.clone().step_by(size).map(move |start| start..end.min(start + size))
 }
 
 /// Offers the pairs (row, column) of a scored tile with row < column to the row's and the column's candidates.

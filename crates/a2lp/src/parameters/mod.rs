@@ -142,7 +142,7 @@ parameters! {
     stop_when_stable(bool): bool = false, "stop_when_stable", "", Papers;
     /// Classes that the source lacks: rank gives every item its reach (small: the source has nothing like it) and tells
     /// whether the target seems to hold such items; flag also takes their labels away; off saves the time
-    unknown(Unknown): Unknown = Unknown::Rank, "unknown", "WHAT", Common;
+    unknown(Unknown): Unknown = Unknown::Rank, "unknown", "WHAT", Everyday;
     /// Seed of everything random; kept in the run record. Only pruned and nndescent use it
     seed(u64): u64 = 0, "random_state", "N", Everyday;
     beside the settings that make a result:
@@ -289,6 +289,11 @@ impl CheckedParameters {
     /// The same with another method, which must be able to use the settings.
     pub(crate) fn with_method(&self, method: Method, views: usize) -> CheckedParameters {
         CheckedParameters(self.0.clone().method(method).views(views).settle())
+    }
+
+    /// Plain label propagation with the same settings, to compare labels with.
+    pub(crate) fn plain_propagation(&self) -> CheckedParameters {
+        CheckedParameters(self.0.clone().method(Method::Lp).unknown(Unknown::Off).settle())
     }
 
     /// The worker threads asked for.

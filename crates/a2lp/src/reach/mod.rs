@@ -11,11 +11,10 @@ mod walk;
 
 pub use groups::UnknownGroup;
 
-use crate::error::Error;
-use crate::features::Domains;
+use crate::error::{Domain, Error};
+use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
 use crate::neighbours::{NeighbourLists, Wanted};
-use crate::observer::{Stage, report_progress};
 use crate::propagation::GoOn;
 use crate::similarity::Similarity;
 use crate::views::Setup;
@@ -37,8 +36,10 @@ const ALPHA_BACK: f64 = 0.5;
 pub(crate) const ROUNDS: usize = 3;
 /// A threshold means something only if reach is as even as this over the items above it…
 const MOST_SPREAD: f64 = 0.8;
-/// …and if this share of the source gets its own class back.
+/// …if this share of the source gets its own class back…
 const LEAST_RETURN: f64 = 0.75;
+/// …and if both domains have as many rows as this.
+const LEAST_ROWS: usize = 2 * NEIGHBOURS;
 
 /// What can be said about classes that the source lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +72,13 @@ impl Verdict {
 /// What the verdict rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// ln(0.9 quantile / median) of the reach of the items above the threshold; above 0.8 it is too uneven for a threshold.
-    pub spread: f64,
+    /// Items of the target; below 20 no threshold is used.
+    pub items: usize,
+    /// Rows of the source; below 20 no threshold is used.
+    pub source_rows: usize,
+    /// ln(0.9 quantile / median) of the reach of the items above the threshold; above 0.8 it is too uneven for a threshold. `None`
+    /// if the median is 0.
+    pub spread: Option<f64>,
     /// Share of the source whose class survives the way to the target and back; below 0.75 no threshold is used.
     pub label_return: f64,
     /// Share of the target below the threshold.
@@ -91,8 +97,33 @@ impl Evidence {
         }
     }
 
+    /// Why no threshold can be used, in words.
+    fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = Vec::new();
+        for (domain, rows) in [(Domain::Target, self.items), (Domain::Source, self.source_rows)] {
+            if rows < LEAST_ROWS {
+                obstacles.push(format!("the {domain} has fewer than {LEAST_ROWS} rows"));
+            }
+        }
+        match self.spread {
+            Some(spread) if spread <= MOST_SPREAD => {}
+            Some(spread) => {
+                obstacles.push(format!("reach is too uneven (spread {spread:.2}, at most {MOST_SPREAD})"))
+            }
+            None => obstacles.push("most items have no reach at all".into()),
+        }
+        if self.label_return < LEAST_RETURN {
+            obstacles.push(format!(
+                "only {:.0} % of the source gets its class back from the target (at least {:.0} %)",
+                100.0 * self.label_return,
+                100.0 * LEAST_RETURN
+            ));
+        }
+        obstacles
+    }
+
     fn allows_threshold(&self) -> bool {
-        self.spread <= MOST_SPREAD && self.label_return >= LEAST_RETURN
+        self.obstacles().is_empty()
     }
 }
 
@@ -126,20 +157,8 @@ impl Reach {
         f64::from(self.values[item]) < self.threshold
     }
 
-    /// Searches for the neighbours that reach is measured on, and measures it.
-    pub(crate) fn measure(domains: &Domains, setup: &Setup<'_>) -> Result<Self, Error> {
-        let first_target = domains.source_rows;
-        let lists = {
-            let rows = between_domains(domains);
-            setup.search(&rows, wanted(first_target), Similarity::Cosine)?.0
-        };
-        let go_on = || report_progress(setup.observer, Stage::Neighbours, 1, 1);
-        let labels = &domains.source_labels;
-        Self::of_lists(&lists, labels.ids(), labels.classes().len(), &go_on)
-    }
-
-    /// `lists` have neighbours in both domains.
-    fn of_lists(
+    /// Measures reach over neighbours in both domains, as [`search`] finds them.
+    pub(crate) fn measure(
         lists: &NeighbourLists,
         source: &[ClassId],
         classes: usize,
@@ -177,6 +196,8 @@ impl Reach {
         };
         let source_below = balance.iter().zip(below(&back, source_threshold));
         let evidence = Evidence {
+            items: targets.len(),
+            source_rows: source.len(),
             spread: spread(&reach, threshold),
             label_return: label_return(&returned, source, classes, &source_weights),
             below: below(&reach, threshold).iter().filter(|&&below| below).count() as f64
@@ -194,40 +215,21 @@ impl Reach {
 /// In words, for a summary.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Evidence { spread, label_return, below, source_below } = self.evidence;
+        let Evidence { items, below, source_below, .. } = self.evidence;
+        let unknown = format!("{} of {items} items ({:.1} %)", self.unknown_items(), 100.0 * below);
         match self.verdict {
             Verdict::None => f.write_str("no sign of a class that the source lacks"),
-            Verdict::New => write!(
-                f,
-                "{} items ({:.1} %) are probably of classes that the source lacks",
-                self.unknown_items(),
-                100.0 * below
-            ),
+            Verdict::New => write!(f, "probably of classes that the source lacks: {unknown}"),
             Verdict::Unmatched => write!(
                 f,
-                "{} items ({:.1} %) match nothing in the source, and {:.1} % of the source match nothing in the target: a class that the source lacks, or a known class that moved",
-                self.unknown_items(),
-                100.0 * below,
+                "matched by nothing in the source: {unknown}; matched by nothing in the target: {:.1} % of the source. So this is a class that the source lacks, or a known class that moved",
                 100.0 * source_below
             ),
-            Verdict::CannotTell => {
-                f.write_str("cannot tell whether the target holds classes that the source lacks, because ")?;
-                if spread > MOST_SPREAD {
-                    write!(f, "reach is too uneven (spread {spread:.2}, at most {MOST_SPREAD})")?;
-                }
-                if spread > MOST_SPREAD && label_return < LEAST_RETURN {
-                    f.write_str(" and ")?;
-                }
-                if label_return < LEAST_RETURN {
-                    write!(
-                        f,
-                        "only {:.0} % of the source gets its class back from the target (at least {:.0} %)",
-                        100.0 * label_return,
-                        100.0 * LEAST_RETURN
-                    )?;
-                }
-                f.write_str("; reach still ranks the items")
-            }
+            Verdict::CannotTell => write!(
+                f,
+                "cannot tell whether the target holds classes that the source lacks, because {}; reach still ranks the items",
+                self.evidence.obstacles().join(", and ")
+            ),
         }
     }
 }
@@ -237,16 +239,22 @@ pub(crate) fn wanted(first_target: usize) -> Wanted {
     Wanted::OfEach { first_target, source: NEIGHBOURS, target: NEIGHBOURS }
 }
 
-/// Unit rows, less the point half-way between the means of the domains, of unit length again.
-fn between_domains(domains: &Domains) -> crate::features::FeatureMatrix {
-    let mut rows = domains.features.clone();
+/// Finds them, among unit rows less the point half-way between the means of the domains, of unit length again.
+pub(crate) fn search(
+    mut rows: FeatureMatrix,
+    first_target: usize,
+    setup: &Setup<'_>,
+) -> Result<NeighbourLists, Error> {
     rows.normalise_rows();
-    let source = rows.mean(0..domains.source_rows);
-    let target = rows.mean(domains.source_rows..rows.rows());
-    let middle: Vec<f64> = source.iter().zip(&target).map(|(s, t)| 0.5 * (s + t)).collect();
+    let middle = middle(&rows.mean(0..first_target), &rows.mean(first_target..rows.rows()));
     rows.subtract(0..rows.rows(), &middle);
     rows.normalise_rows();
-    rows
+    Ok(setup.search(&rows, wanted(first_target), Similarity::Cosine)?.0)
+}
+
+/// The point half-way between two.
+pub(crate) fn middle(source: &[f64], target: &[f64]) -> Vec<f64> {
+    source.iter().zip(target).map(|(s, t)| 0.5 * (s + t)).collect()
 }
 
 /// Weights of the source rows that let all classes weigh alike; 1 on average.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::linear_algebra::Lu;
 use crate::parameters::Parameters;
-use crate::{FeatureMatrix, Labels};
+use crate::{Domains, FeatureMatrix, Labels};
 use rand::{RngExt, SeedableRng};
 
 const CLASSES: usize = 3;
@@ -28,7 +28,9 @@ fn domains(sources: usize, targets: usize, noise: f32, missing: Option<usize>) -
 
 fn measure(domains: &Domains) -> Reach {
     let parameters = Parameters::new().check().unwrap();
-    Reach::measure(domains, &Setup { parameters: &parameters, observer: &() }).unwrap()
+    let setup = Setup { parameters: &parameters, observer: &() };
+    let lists = search(domains.features().clone(), domains.source_rows(), &setup).unwrap();
+    Reach::measure(&lists, domains.source_labels().ids(), CLASSES, &|| Ok(())).unwrap()
 }
 
 type Rows = Vec<Vec<f64>>;
@@ -164,10 +166,20 @@ fn a_new_class_in_the_place_of_a_known_one_may_have_moved() {
 
 #[test]
 fn the_verdict_follows_from_the_evidence() {
-    let sure = Evidence { spread: 0.3, label_return: 0.9, below: 0.2, source_below: 0.05 };
+    let sure = Evidence {
+        items: 100,
+        source_rows: 100,
+        spread: Some(0.3),
+        label_return: 0.9,
+        below: 0.2,
+        source_below: 0.05,
+    };
     assert_eq!(sure.verdict(), Verdict::New);
     assert_eq!(Evidence { source_below: 0.1, ..sure }.verdict(), Verdict::Unmatched);
     assert_eq!(Evidence { below: 0.0, ..sure }.verdict(), Verdict::None);
-    assert_eq!(Evidence { spread: 0.81, ..sure }.verdict(), Verdict::CannotTell);
+    assert_eq!(Evidence { spread: Some(0.81), ..sure }.verdict(), Verdict::CannotTell);
+    assert_eq!(Evidence { spread: None, ..sure }.verdict(), Verdict::CannotTell);
     assert_eq!(Evidence { label_return: 0.74, ..sure }.verdict(), Verdict::CannotTell);
+    assert_eq!(Evidence { items: 19, ..sure }.verdict(), Verdict::CannotTell);
+    assert_eq!(Evidence { source_rows: 19, ..sure }.verdict(), Verdict::CannotTell);
 }

@@ -31,12 +31,12 @@ pub(super) fn find_threshold(reach: &[f32]) -> f64 {
     threshold
 }
 
-/// ln(0.9 quantile / median) of the reaches from the threshold on; infinite if the median is 0.
-pub(super) fn spread(reach: &[f32], threshold: f64) -> f64 {
+/// ln(0.9 quantile / median) of the reaches from the threshold on; `None` if the median is 0.
+pub(super) fn spread(reach: &[f32], threshold: f64) -> Option<f64> {
     let sorted = sorted(reach);
     let kept = above(&sorted, threshold);
     let (middle, upper) = (quantile(kept, 0.5), quantile(kept, 0.9));
-    if middle > 0.0 { (upper / middle).ln() } else { f64::INFINITY }
+    (middle > 0.0).then(|| (upper / middle).ln())
 }
 
 fn sorted(reach: &[f32]) -> Vec<f64> {

@@ -1,11 +1,9 @@
 //! The features less the mean of their own domain, with neighbours from both domains. Also the space of the quality score.
 
-use super::Setup;
 use super::nodes::{Graph, Nodes, Scaling};
-use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
-use crate::neighbours::Wanted;
+use crate::neighbours::{GraphReport, NeighbourLists, Wanted};
 use crate::similarity::Similarity;
 
 /// Nodes of centred rows of unit length.
@@ -14,13 +12,12 @@ pub(super) fn nodes(
     first_target: usize,
     labels: Vec<Option<ClassId>>,
     k: usize,
-    run: &Setup<'_>,
-) -> Result<Nodes, Error> {
-    let (lists, report) = run.search(&centred, half_of_each(k, first_target), Similarity::Dot3)?;
+    (lists, report): (NeighbourLists, GraphReport),
+) -> Nodes {
     // Quality and fit are measured on the lists without anchors, and votes are smoothed over them.
     let graph = Graph::nearest(k, lists, true);
     let scaling = Scaling::Unit { norms: None };
-    Ok(Nodes::new(centred, first_target, labels, Similarity::Dot3, scaling, graph, Some(report)))
+    Nodes::new(centred, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))
 }
 
 /// Half of k neighbours from the source, half from the target, at least one of each.

@@ -20,10 +20,11 @@ use crate::features::{Domains, FeatureMatrix};
 use crate::graph::NeighbourGraph;
 use crate::hypothesis::Hypothesis;
 use crate::labels::ClassId;
-use crate::neighbours::{GraphReport, NeighbourLists, Wanted, find_neighbours};
+use crate::neighbours::{Centring, GraphReport, NeighbourLists, Wanted, find_neighbours, find_together};
 use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, Method};
+use crate::parameters::{CheckedParameters, GraphMethod, Method, Unknown};
 use crate::pseudo_labels::PseudoLabels;
+use crate::reach;
 use crate::similarity::Similarity;
 use discriminant::Discriminant;
 use nodes::AnchorRule;
@@ -158,6 +159,50 @@ impl Setup<'_> {
         find_neighbours(features, wanted, similarity, method, seed, self.observer)
     }
 
+    /// Searches for the neighbours of unit rows, and for those that reach is measured on. An exact search finds both, and the
+    /// neighbours of the centred view, in one pass over all pairs of rows.
+    fn search_unit_rows(
+        &self,
+        unit: &FeatureMatrix,
+        first_target: usize,
+        k: usize,
+        similarity: Similarity,
+        wants_centred: bool,
+    ) -> Result<UnitSearches, Error> {
+        let (nearest, halves) = (Wanted::Nearest(k), half_of_each(k, first_target));
+        let wants_reach = self.parameters.unknown != Unknown::Off;
+        let mut searches = vec![(nearest, None)];
+        let is_exact = |wanted| {
+            let method = self.parameters.graph_method.resolve(unit.rows(), unit.columns(), wanted);
+            method == GraphMethod::Exact
+        };
+        let together = is_exact(nearest) && (wants_centred || wants_reach);
+        let (source, target) = match together {
+            true => (unit.mean(0..first_target), unit.mean(first_target..unit.rows())),
+            false => Default::default(),
+        };
+        let centring = |points| if together { Centring::new(unit, first_target, points) } else { None };
+        let middle = reach::middle(&source, &target);
+        let own = if wants_centred { centring([&source, &target]) } else { None };
+        let between = if wants_reach { centring([&middle, &middle]) } else { None };
+        searches.extend(own.as_ref().map(|own| (halves, Some(own))));
+        searches.extend(between.as_ref().map(|between| (reach::wanted(first_target), Some(between))));
+        if searches.len() == 1 {
+            let raw = self.search(unit, nearest, similarity)?;
+            let reach = wants_reach.then(|| reach::search(unit.clone(), first_target, self)).transpose()?;
+            return Ok(UnitSearches { raw, centred: None, reach });
+        }
+        let mut found = find_together(unit, &searches, similarity, self.observer)?.into_iter();
+        let mut next = || found.next().expect("every search gives its lists");
+        let raw = next();
+        let centred = own.map(|_| next());
+        let reach = match between {
+            Some(_) => Some(next().0),
+            None => wants_reach.then(|| reach::search(unit.clone(), first_target, self)).transpose()?,
+        };
+        Ok(UnitSearches { raw, centred, reach })
+    }
+
     /// Neighbours of a node. No node can have more than there will ever be nodes.
     fn neighbours(&self, nodes: usize, classes: usize) -> Option<usize> {
         let anchors = classes * (self.parameters.rounds - 1);
@@ -165,15 +210,30 @@ impl Setup<'_> {
     }
 }
 
+/// What was searched for among unit rows.
+struct UnitSearches {
+    raw: (NeighbourLists, GraphReport),
+    /// `None` if the centred view must search for itself.
+    centred: Option<(NeighbourLists, GraphReport)>,
+    reach: Option<NeighbourLists>,
+}
+
+/// The views of a run, and what else was searched for.
+pub(crate) struct Built {
+    pub(crate) views: Vec<Box<dyn View>>,
+    /// The neighbours that reach is measured on, if it is to be measured.
+    pub(crate) reach_lists: Option<NeighbourLists>,
+}
+
 /// Builds the views of the method asked for, the first of them over a given graph if there is one.
 pub(crate) fn build(
     domains: Domains,
     graph: Option<NeighbourGraph>,
     run: &Setup<'_>,
-) -> Result<Vec<Box<dyn View>>, Error> {
+) -> Result<Built, Error> {
     if run.parameters.method != Method::Consensus {
-        let nodes = raw::nodes_as_asked(domains, graph, run)?;
-        return Ok(vec![Box::new(FixedView { name: ViewName::Raw, nodes })]);
+        let (nodes, reach_lists) = raw::nodes_as_asked(domains, graph, run)?;
+        return Ok(Built { views: vec![Box::new(FixedView { name: ViewName::Raw, nodes })], reach_lists });
     }
     let Domains { mut features, source_rows, source_labels } = domains;
     let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
@@ -186,12 +246,18 @@ pub(crate) fn build(
     let discriminant = (run.parameters.views > 2)
         .then(|| Discriminant::new(&centred, source_rows, &labels, k, run))
         .transpose()?;
-    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, run)?;
-    let centred = centred::nodes(centred, source_rows, labels, k, run)?;
+    let UnitSearches { raw, centred: centred_lists, reach } =
+        run.search_unit_rows(&features, source_rows, k, Similarity::Dot3, true)?;
+    let centred_lists = match centred_lists {
+        Some(found) => found,
+        None => run.search(&centred, half_of_each(k, source_rows), Similarity::Dot3)?,
+    };
+    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, raw);
+    let centred = centred::nodes(centred, source_rows, labels, k, centred_lists);
     let mut views: Vec<Box<dyn View>> = vec![
         Box::new(FixedView { name: ViewName::Raw, nodes: raw }),
         Box::new(FixedView { name: ViewName::Centred, nodes: centred }),
     ];
     views.extend(discriminant.map(|view| Box::new(view) as Box<dyn View>));
-    Ok(views)
+    Ok(Built { views, reach_lists: reach })
 }

@@ -6,28 +6,38 @@ use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix, class_centres};
 use crate::graph::NeighbourGraph;
 use crate::labels::ClassId;
-use crate::neighbours::Wanted;
-use crate::parameters::{AnchorMode, SourceNodes};
+use crate::neighbours::{GraphReport, NeighbourLists, Wanted};
+use crate::parameters::{AnchorMode, SourceNodes, Unknown};
+use crate::reach;
 use crate::similarity::Similarity;
 
-/// Nodes with the similarity, the source nodes and the graph asked for.
+/// Nodes with the similarity, the source nodes and the graph asked for, and the neighbours that reach is measured on.
 pub(super) fn nodes_as_asked(
     domains: Domains,
     graph: Option<NeighbourGraph>,
     run: &Setup<'_>,
-) -> Result<Nodes, Error> {
+) -> Result<(Nodes, Option<NeighbourLists>), Error> {
+    let similarity = run.parameters.similarity;
+    let all_rows = run.parameters.source_nodes == SourceNodes::All;
+    // A search among all rows of unit length serves reach as well.
+    let serves_reach =
+        graph.is_none() && all_rows && similarity.scales_rows() && run.parameters.others().is_some();
+    let mut reach_lists = match run.parameters.unknown {
+        Unknown::Off => None,
+        _ if serves_reach => None,
+        _ => Some(reach::search(domains.features.clone(), domains.source_rows, run)?),
+    };
     let Domains { mut features, source_rows, source_labels } = domains;
     let classes = source_labels.classes().len();
     let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
     let mut first_target = source_rows;
-    if run.parameters.source_nodes == SourceNodes::Centres {
+    if !all_rows {
         let (centres, of) = class_centres(&features, source_labels.ids(), classes);
         first_target = centres.rows();
         features.replace_head(source_rows, &centres);
         labels = of.into_iter().map(Some).collect();
     }
     labels.resize(features.rows(), None);
-    let similarity = run.parameters.similarity;
     let scaling = match similarity.scales_rows() {
         true => Scaling::Unit { norms: Some(features.normalise_rows()) },
         false => Scaling::AsGiven,
@@ -39,7 +49,13 @@ pub(super) fn nodes_as_asked(
             let lists = match graph {
                 Some(graph) => graph.into_lists(features.rows(), similarity)?,
                 None => {
-                    let (lists, found) = run.search(&features, Wanted::Nearest(k), similarity)?;
+                    let (lists, found) = if serves_reach {
+                        let found = run.search_unit_rows(&features, first_target, k, similarity, false)?;
+                        reach_lists = found.reach;
+                        found.raw
+                    } else {
+                        run.search(&features, Wanted::Nearest(k), similarity)?
+                    };
                     report = Some(found);
                     lists
                 }
@@ -48,7 +64,7 @@ pub(super) fn nodes_as_asked(
             Graph::nearest(k, lists, replaces)
         }
     };
-    Ok(Nodes::new(features, first_target, labels, similarity, scaling, graph, report))
+    Ok((Nodes::new(features, first_target, labels, similarity, scaling, graph, report), reach_lists))
 }
 
 /// For the consensus: rows of unit length, edges that weigh the cube of the cosine.
@@ -57,11 +73,10 @@ pub(super) fn nodes_of_unit_rows(
     first_target: usize,
     labels: &[Option<ClassId>],
     k: usize,
-    run: &Setup<'_>,
-) -> Result<Nodes, Error> {
-    let (lists, report) = run.search(&features, Wanted::Nearest(k), Similarity::Dot3)?;
+    (lists, report): (NeighbourLists, GraphReport),
+) -> Nodes {
     let graph = Graph::nearest(k, lists, false);
     let scaling = Scaling::Unit { norms: None };
     let labels = labels.to_vec();
-    Ok(Nodes::new(features, first_target, labels, Similarity::Dot3, scaling, graph, Some(report)))
+    Nodes::new(features, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))
 }
