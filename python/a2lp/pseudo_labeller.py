@@ -43,6 +43,8 @@ class PseudoLabeller:
     def __init__(self, *, threshold=0.7, min_per_class=3, **settings):
         if not 0 <= threshold <= 1:
             raise ValueError(f"threshold = {threshold}: between 0 and 1")
+        # Reach is for people who look at the items.
+        settings.setdefault("unknown", "off")
         A2LP(**settings).check_settings()
         self.threshold = threshold
         self.min_per_class = min_per_class

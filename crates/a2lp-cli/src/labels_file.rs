@@ -284,8 +284,14 @@ impl<'a> LabelTable<'a> {
                 })
                 .into_iter()
                 .collect();
-            let status = labels.status()[item].as_str();
-            json!({ "data": { "item": id, "row": row, "status": status }, "predictions": predictions })
+            let mut data = json!({ "item": id, "row": row, "status": labels.status()[item].as_str() });
+            if let Some(reach) = self.reach {
+                data["reach"] = reach[item].into();
+            }
+            if let Some(class) = self.nearest_labels.and_then(|nearest| nearest[item]) {
+                data["nearest_label"] = self.classes.name(class).into();
+            }
+            json!({ "data": data, "predictions": predictions })
         };
         order.into_iter().map(task).collect()
     }

@@ -32,8 +32,8 @@ fn a_saved_graph_gives_the_labels_of_a_fresh_one() {
     let graph = read_graph(&dir.path().join("g.npz")).unwrap();
     assert_eq!(graph.nodes(), 400);
     assert!((0..400).all(|i| graph.starts[i + 1] - graph.starts[i] == 15));
-    good(a2lp(dir.path(), &format!("{LABEL} --neighbours 15 --out fresh.csv")));
-    good(a2lp(dir.path(), &format!("{LABEL} --neighbours 15 --graph g.npz --out saved.csv")));
+    good(a2lp(dir.path(), &format!("{LABEL} --method a2lp --unknown off --neighbours 15 --out fresh.csv")));
+    good(a2lp(dir.path(), &format!("{LABEL} --unknown off --neighbours 15 --graph g.npz --out saved.csv")));
     assert_eq!(
         fs::read(dir.path().join("fresh.csv")).unwrap(),
         fs::read(dir.path().join("saved.csv")).unwrap()

@@ -52,8 +52,8 @@ fn labels_and_run_record_of_two_csv_files() {
     assert!(stdout(&out).contains("accuracy 100.0 %, mean over classes 100.0 %"), "{}", stdout(&out));
     let labels = fs::read_to_string(dir.path().join("labels.csv")).unwrap();
     let mut lines = labels.lines();
-    assert_eq!(lines.next(), Some("row,label,confidence,margin,status"));
-    assert_eq!(lines.next(), Some("0,mug,1.000000,1.000000,labelled"));
+    assert_eq!(lines.next(), Some("row,label,confidence,margin,status,votes,reach"));
+    assert!(lines.next().unwrap().starts_with("0,mug,1.000000,1.000000,labelled,3,1.0"));
     assert_eq!(lines.count(), 19);
     let record = fs::read_to_string(dir.path().join("labels.csv.run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
@@ -105,7 +105,9 @@ fn ids_and_probabilities_on_request() {
     assert_eq!(code(&out), 0, "{}", stderr(&out));
     let labels = fs::read_to_string(dir.path().join("labels.csv")).unwrap();
     assert!(
-        labels.starts_with("row,id,label,confidence,margin,status,p_bike,p_mug\n0,photo 0.jpg,mug,"),
+        labels.starts_with(
+            "row,id,label,confidence,margin,status,votes,reach,p_bike,p_mug\n0,photo 0.jpg,mug,"
+        ),
         "{labels}"
     );
 }
@@ -211,7 +213,7 @@ fn bad_input_is_named_with_file_and_place() {
             "--source src.csv --target tgt.csv --eval-labels short.txt",
             "short.txt has 2 labels, but tgt.csv has 20 rows",
         ),
-        ("--source src.csv --target tgt.csv --alpha 1", "I − αS is singular for α = 1"),
+        ("--source src.csv --target tgt.csv --alpha 1 --solver dense", "I − αS is singular for α = 1"),
         ("--source src.csv --target tgt.csv --alpha 2", "the paper's ablation, not a setting"),
         ("--source src.csv --target tgt.csv --neighbours 0", "neighbours = 0: at least 1"),
     ];
@@ -234,7 +236,7 @@ fn what_no_label_reaches_stays_empty_and_is_said() {
     assert_eq!(code(&out), 1, "two of three are over the default limit of a half");
     assert!(stderr(&out).contains("warning: 2 of 3 target items (66.7 %) have no path to any label"));
     let labels = fs::read_to_string(dir.path().join("l.csv")).unwrap();
-    assert_eq!(labels.lines().nth(1), Some("0,,0.000000,0.000000,unreached"));
+    assert_eq!(labels.lines().nth(1), Some("0,,0.000000,0.000000,unreached,0,0.000000"));
     let out = a2lp(
         dir.path(),
         "label --source s.csv --target t.csv --out l.csv --force --rounds 1 --max-unreached 0.9",
@@ -441,7 +443,7 @@ fn views_that_vote_and_a_guard() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let labels = fs::read_to_string(dir.path().join("labels.csv")).unwrap();
-    assert!(labels.starts_with("row,label,confidence,margin,status,votes\n"), "{labels}");
+    assert!(labels.starts_with("row,label,confidence,margin,status,votes,reach\n"), "{labels}");
     let record = fs::read_to_string(dir.path().join("labels.csv.run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     assert_eq!(record["settings"]["method"], "consensus");
@@ -492,8 +494,9 @@ fn labels_in_every_format_say_the_same() {
         assert_eq!(line["status"], row[4]);
         assert_eq!(line["votes"].to_string(), row[5]);
         assert!(
-            (line["probabilities"]["bike"].as_f64().unwrap() - row[6].parse::<f64>().unwrap()).abs() < 1e-6
+            (line["probabilities"]["bike"].as_f64().unwrap() - row[7].parse::<f64>().unwrap()).abs() < 1e-6
         );
+        assert!((line["reach"].as_f64().unwrap() - row[6].parse::<f64>().unwrap()).abs() < 1e-6);
     }
     // What we write as .npz can be the labels of something else.
     let names = a2lp_data::read_labels(&dir.path().join("labels.npz"), &Default::default()).unwrap();
@@ -549,7 +552,7 @@ fn features_go_from_any_format_to_any() {
 #[test]
 fn a_solver_that_gives_up_is_told() {
     let dir = small();
-    let out = a2lp(dir.path(), &format!("{LABEL} --out labels.csv --max-iterations 1"));
+    let out = a2lp(dir.path(), &format!("{LABEL} --method a2lp --out labels.csv --max-iterations 1"));
     assert_eq!(code(&out), 1, "{}", stderr(&out));
     assert!(stderr(&out).contains("the solver stopped after 1 iterations"), "{}", stderr(&out));
 }

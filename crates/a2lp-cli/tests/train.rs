@@ -50,7 +50,7 @@ fn features_in_a_network_and_its_labels_out() {
     assert_eq!(out.status.code(), Some(0), "{}", text(&out));
     let told = text(&out);
     assert!(
-        told.contains("mstn with a2lp pseudo-labels on adapter: 90 source and 90 target items, 3 classes"),
+        told.contains("mstn with auto pseudo-labels on adapter: 90 source and 90 target items, 3 classes"),
         "{told}"
     );
     assert!(told.contains("accuracy of the network") && told.contains("peeking"), "{told}");
@@ -184,7 +184,7 @@ fn what_cannot_be_is_said() {
         ),
         (
             "train --source none.npz --target none.npz --out run --pseudo-labels magic",
-            "possible values: own, lp",
+            "possible values: auto, own, lp",
         ),
         (
             "train --source none.npz --target none.npz --out run --backbone magic",

@@ -154,6 +154,6 @@ fn the_first_line_names_the_method_and_why() {
         "method: a2lp (auto: the consensus cannot use similarity gaussian)"
     );
     assert_eq!(record(dir.path())["settings"]["method"], "auto");
-    good(dir.path(), "graph src.csv tgt.csv --out graph.npz");
+    good(dir.path(), "graph --features src.csv --features tgt.csv --out graph.npz");
     assert_eq!(first("--graph graph.npz"), "method: a2lp (auto: the consensus cannot use a given graph)");
 }

@@ -50,6 +50,6 @@ fn a_target_like_the_source_keeps_its_mix() {
 
 #[test]
 fn methods_without_a_vote_assume_no_mix() {
-    let (labelling, _) = label_without(10, Parameters::new());
+    let (labelling, _) = label_without(10, Parameters::paper());
     assert_eq!(labelling.mix, None);
 }

@@ -134,7 +134,8 @@ impl Labelling {
         // The label that was taken from an unknown item had votes too.
         let taken = |item: usize| self.nearest_labels.as_ref().and_then(|labels| labels[item]);
         let votes = |(item, label): (usize, &Option<ClassId>)| {
-            last.iter().filter(|labels| labels[item] == label.or_else(|| taken(item))).count()
+            let label = label.or_else(|| taken(item));
+            last.iter().filter(|labels| label.is_some() && labels[item] == label).count()
         };
         (!last.is_empty()).then(|| self.pseudo_labels.labels().iter().enumerate().map(votes).collect())
     }

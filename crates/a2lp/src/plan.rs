@@ -189,10 +189,13 @@ impl CheckedParameters {
         // The centred view takes its neighbours from both domains.
         let first_target = size.nodes / 2;
         let centred = self.graph_method.resolve(size.nodes, size.columns, half_of_each(k, first_target));
-        let centred_secs = cost::thread_secs(centred, size.nodes, size.columns, k);
+        let (centred_secs, centred_bytes) = match centred {
+            GraphMethod::Exact => (cost::ranking_secs(size.nodes, k), cost::ranking_bytes(size.nodes, k)),
+            searched => (cost::thread_secs(searched, size.nodes, size.columns, k), 0),
+        };
         let eigenproblem_secs = third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9);
         Cost {
-            search_bytes: one.search_bytes + size.feature_bytes,
+            search_bytes: one.search_bytes + size.feature_bytes + centred_bytes,
             rounds_bytes: one.rounds_bytes
                 + size.feature_bytes
                 + second_bytes
@@ -261,18 +264,24 @@ struct Cost {
 }
 
 impl Cost {
-    /// Adds what the reach of the items takes: another search, in a copy of the features, and seven walks.
+    /// Adds what the reach of the items takes: one more ranking in an exact search among unit rows, else a search of its own in a
+    /// copy of the features; and the walks.
     fn add_reach(&mut self, parameters: &CheckedParameters, shape: Shape, size: Size) {
         let rows = shape.source_rows + shape.target_rows;
         let wanted = reach::wanted(shape.source_rows);
         let (k, columns) = (wanted.most(), shape.columns);
         let method = parameters.graph_method.resolve(rows, columns, wanted);
-        let search = cost::search_bytes(method, rows, columns, k, size.threads);
-        self.search_bytes = self.search_bytes.max(size.base_bytes() + size.feature_bytes + search);
+        if method == GraphMethod::Exact && parameters.searches_unit_rows() {
+            self.search_bytes += cost::ranking_bytes(rows, k);
+            self.search_secs += cost::ranking_secs(rows, k);
+        } else {
+            let search = cost::search_bytes(method, rows, columns, k, size.threads);
+            self.search_bytes = self.search_bytes.max(size.base_bytes() + size.feature_bytes + search);
+            self.search_secs += cost::thread_secs(method, rows, columns, k);
+        }
         let edges = (rows * k / 2) as f64;
         let walks = reach::ROUNDS as f64 + size.panels();
-        self.search_secs += cost::thread_secs(method, rows, columns, k)
-            + iterations(reach::ALPHA) * walks * (1.5 * edges * 4e-9 + rows as f64 * 1e-7);
+        self.search_secs += iterations(reach::ALPHA) * walks * (1.5 * edges * 4e-9 + rows as f64 * 1e-7);
     }
 }
 

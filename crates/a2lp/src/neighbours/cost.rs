@@ -43,6 +43,18 @@ pub(crate) fn thread_secs(method: GraphMethod, rows: usize, columns: usize, k: u
     }
 }
 
+/// Seconds on one thread for one more ranking of all pairs, whose products are there already.
+pub(crate) fn ranking_secs(rows: usize, k: usize) -> f64 {
+    let (n, k) = (rows as f64, k.min(rows) as f64);
+    n * n / 2.0 * 1.2e-9 + n * k * 2e-7
+}
+
+/// Bytes that one more ranking holds during a search, its lists included.
+pub(crate) fn ranking_bytes(rows: usize, k: usize) -> u64 {
+    let (n, k) = (rows as u64, k.min(rows) as u64);
+    n * (8 * k + 12) + n * (16 * k + 56)
+}
+
 /// Share of the groups that the pruned search looks at, typically.
 const SHARE: f64 = 0.12;
 /// Rounds of NN-Descent, as if all were like the first: later ones introduce fewer.

@@ -291,6 +291,12 @@ impl CheckedParameters {
         CheckedParameters(self.0.clone().method(method).views(views).settle())
     }
 
+    /// Is the first search one among all rows of unit length? It can then serve other rankings as well.
+    pub(crate) fn searches_unit_rows(&self) -> bool {
+        let as_asked = self.similarity.scales_rows() && self.source_nodes == SourceNodes::All;
+        self.method == Method::Consensus || as_asked && self.others().is_some()
+    }
+
     /// Plain label propagation with the same settings, to compare labels with.
     pub(crate) fn plain_propagation(&self) -> CheckedParameters {
         CheckedParameters(self.0.clone().method(Method::Lp).unknown(Unknown::Off).settle())

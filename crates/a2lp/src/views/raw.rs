@@ -18,10 +18,7 @@ pub(super) fn nodes_as_asked(
     run: &Setup<'_>,
 ) -> Result<(Nodes, Option<NeighbourLists>), Error> {
     let similarity = run.parameters.similarity;
-    let all_rows = run.parameters.source_nodes == SourceNodes::All;
-    // A search among all rows of unit length serves reach as well.
-    let serves_reach =
-        graph.is_none() && all_rows && similarity.scales_rows() && run.parameters.others().is_some();
+    let serves_reach = graph.is_none() && run.parameters.searches_unit_rows();
     let mut reach_lists = match run.parameters.unknown {
         Unknown::Off => None,
         _ if serves_reach => None,
@@ -31,7 +28,7 @@ pub(super) fn nodes_as_asked(
     let classes = source_labels.classes().len();
     let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
     let mut first_target = source_rows;
-    if !all_rows {
+    if run.parameters.source_nodes == SourceNodes::Centres {
         let (centres, of) = class_centres(&features, source_labels.ids(), classes);
         first_target = centres.rows();
         features.replace_head(source_rows, &centres);
