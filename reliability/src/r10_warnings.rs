@@ -10,7 +10,7 @@ use std::path::Path;
 /// The defect, its code in the record, part of the warning, and further options.
 type Trouble = (&'static str, &'static str, &'static str, &'static str, fn(&mut Clusters));
 
-const TROUBLES: [Trouble; 6] = [
+const TROUBLES: [Trouble; 8] = [
     ("no path to a label", "unreached", "have no path to any label", "--neighbours 3", |data| {
         // Domains in directions of their own.
         let columns = data.columns;
@@ -21,20 +21,33 @@ const TROUBLES: [Trouble; 6] = [
         }
     }),
     ("classes that the target lacks", "absent-classes", "are probably absent from the target", "", |data| {
-        like_the_first_class(data);
+        like_the_first_classes(data, 2);
     }),
-    ("one class takes all", "dominant", "takes", "", |data| {
-        like_the_first_class(data);
+    ("one class takes all", "dominant", "takes", "--method a2lp", |data| {
+        like_the_first_classes(data, 1);
+    }),
+    ("one class, spread over several", "scattered", "compare with lp", "", |data| {
+        like_the_first_classes(data, 1);
+    }),
+    ("a class that the source lacks", "unknown-items", "match nothing in the source", "", |data| {
+        // Three clusters and a fourth that only the target has, each about an axis of its own.
+        let columns = data.columns;
+        for (values, classes) in [(&mut data.source, 3), (&mut data.target, 4)] {
+            for (at, value) in values.iter_mut().enumerate() {
+                *value = 0.3 * value.abs() + if at % columns == at / columns % classes { 2.0 } else { 0.3 };
+            }
+        }
+        data.labels.iter_mut().enumerate().for_each(|(row, label)| *label = (row % 3) as i64);
     }),
     (
         "an anchor of one item",
         "thin-anchors",
         "were made of fewer than 3 items",
-        "--neighbours 4 --rounds 2",
+        "--method a2lp --neighbours 4 --rounds 2",
         |data| {
             // All of the target is like the first class but for one item of each other.
             let (columns, classes) = (data.columns, data.classes);
-            like_the_first_class(data);
+            like_the_first_classes(data, 1);
             for class in 0..classes {
                 let own = data.source[class * columns..][..columns].to_vec();
                 data.target[class * columns..][..columns].copy_from_slice(&own);
@@ -63,10 +76,10 @@ const TROUBLES: [Trouble; 6] = [
     ),
 ];
 
-/// Makes all target items the items of the source's first class.
-fn like_the_first_class(data: &mut Clusters) {
-    let (columns, step) = (data.columns, data.classes * data.columns);
-    let own: Vec<f32> = data.source.chunks(step).flat_map(|items| items[..columns].to_vec()).collect();
+/// Makes all target items the items of the source's first classes.
+fn like_the_first_classes(data: &mut Clusters, classes: usize) {
+    let (kept, step) = (classes * data.columns, data.classes * data.columns);
+    let own: Vec<f32> = data.source.chunks(step).flat_map(|items| items[..kept].to_vec()).collect();
     data.target.iter_mut().zip(own.iter().cycle()).for_each(|(value, own)| *value = *own);
 }
 

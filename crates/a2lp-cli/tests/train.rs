@@ -71,7 +71,7 @@ fn features_in_a_network_and_its_labels_out() {
     assert_eq!(labels.lines().count(), 91);
 
     let page = fs::read_to_string(dir.path().join("run/report.html")).unwrap();
-    for part in ["run: mstn with a2lp pseudo-labels", "Losses", "Pseudo-labels kept"] {
+    for part in ["run: mstn with auto pseudo-labels", "Losses", "Pseudo-labels kept"] {
         assert!(page.contains(part), "{part}");
     }
     assert_eq!(a2lp(dir.path(), "report run --out later.html").status.code(), Some(0));
@@ -211,7 +211,7 @@ fn what_cannot_be_is_said() {
     // A target that nothing reaches is told, not hidden.
     let out = a2lp(
         dir.path(),
-        "train --source src.npz --target tgt.npz --out run --train-rounds 1 --steps 2 --neighbours 2",
+        "train --source src.npz --target tgt.npz --out run --train-rounds 1 --steps 2 --neighbours 2 --pseudo-labels a2lp",
     );
     assert_eq!(out.status.code(), Some(1), "{}", text(&out));
     assert!(text(&out).contains("no label reaches"), "{}", text(&out));

@@ -49,6 +49,15 @@ pub enum Warning {
         /// Its share of the source.
         source_share: f64,
     },
+    /// Plain label propagation gives nearly all items one class, and the consensus does not.
+    Scattered {
+        /// Its name.
+        class: String,
+        /// Its share of the target by plain label propagation.
+        share: f64,
+        /// Its share of the target in the end.
+        final_share: f64,
+    },
     /// Anchors made of very few items, where the source would let one expect many.
     ThinAnchors {
         /// Their classes.
@@ -149,6 +158,12 @@ impl fmt::Display for Warning {
                 100.0 * share,
                 100.0 * source_share
             ),
+            Warning::Scattered { class, share, final_share } => write!(
+                f,
+                "plain label propagation gave class '{class}' to {:.0} % of the target, the consensus gave it to {:.0} %; if the target holds that class alone, the consensus cannot see it, so compare with lp",
+                100.0 * share,
+                100.0 * final_share
+            ),
             Warning::Overturned { items, of } => write!(
                 f,
                 "the anchors overturned plain label propagation on {items} of {of} items ({:.1} %); compare with one round",
@@ -196,6 +211,20 @@ pub(crate) fn missed_neighbours(report: &GraphReport) -> Option<Warning> {
 }
 
 impl Labelling {
+    /// Centring takes the class away that all items share, so a consensus may spread a target of one class over several.
+    fn scattered(&self) -> Option<Warning> {
+        let of = self.pseudo_labels.len();
+        let share = |count: usize| count as f64 / of.max(1) as f64;
+        let last = self.pseudo_labels.class_counts();
+        let shares =
+            self.propagated_counts.iter().zip(&last).map(|(&first, &last)| (share(first), share(last)));
+        let (class, (share, final_share)) = shares
+            .enumerate()
+            .find(|(_, (first, last))| *first >= DOMINANT && *first >= DOMINANT_RATIO * last)?;
+        let is_vote = of > 1 && !self.views.is_empty();
+        is_vote.then(|| Warning::Scattered { class: self.classes.names()[class].clone(), share, final_share })
+    }
+
     /// Everything about this result that the user should look at, most serious first.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
@@ -241,6 +270,7 @@ impl Labelling {
                 warnings.push(Warning::Dominant { class, share, source_share });
             }
         }
+        warnings.extend(self.scattered());
         let newest = self.anchors.iter().map(|anchor| anchor.round).max();
         let thin = |anchor: &&Anchor| {
             let share = self.source_counts[anchor.class as usize] as f64 / source.max(1) as f64;

@@ -94,6 +94,8 @@ pub struct Labelling {
     pub rounds: Vec<Round>,
     /// Labels after each round; the first round is plain label propagation.
     pub labels_by_round: Vec<Vec<Option<ClassId>>>,
+    /// Target items per class by plain label propagation over the features as given: no anchors, no vote.
+    pub propagated_counts: Vec<usize>,
     /// The labels of each view of a consensus; empty for the other methods.
     pub views: Vec<Opinion>,
     /// The class mix that a consensus assumes; `None` for the other methods.

@@ -179,6 +179,9 @@ impl Branch {
             let voters = ballots.iter().map(|ballot| (ballot.soft.clone(), ballot.labels.clone())).collect();
             *first = Some(FirstRound { voters });
         }
+        if number == 1 {
+            self.trace.first_counts = ballots[0].labels.class_counts();
+        }
         let mut votes: Vec<PseudoLabels> =
             ballots.iter_mut().map(|ballot| std::mem::take(&mut ballot.labels)).collect();
         let agreement = self.hypothesis.map(|hypothesis| {
@@ -356,6 +359,8 @@ struct Trace {
     labels_by_round: Vec<Vec<Option<ClassId>>>,
     /// The anchors of the first view.
     anchors: Vec<Anchor>,
+    /// Items per class by the first view alone in the first round.
+    first_counts: Vec<usize>,
 }
 
 impl Trace {
@@ -430,6 +435,7 @@ impl FinishedRounds {
             anchors: trace.anchors,
             rounds: trace.rounds,
             labels_by_round: trace.labels_by_round,
+            propagated_counts: trace.first_counts,
             views,
             mix,
             reach: None,

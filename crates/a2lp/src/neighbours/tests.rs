@@ -378,3 +378,42 @@ fn neighbours_of_before_do_not_show_in_those_of_now() {
         assert_eq!(as_pairs(&found), naive(&now, 15, similarity));
     }
 }
+
+/// One pass finds what searches of their own find among centred rows. Scores may differ in the last bits, so only neighbours that
+/// others nearly tie with may be exchanged.
+#[test]
+fn centred_rows_are_ranked_by_the_products_of_the_others() {
+    let (rows, columns) = (360, 10);
+    for first_target in [1usize, 150, 359] {
+        let mut unit = features(rows, columns, 8);
+        // Rows without a length have no cosine, and lie nowhere near another point.
+        unit.remove_rows(&(0..rows).filter(|row| row % 33 == 18).collect::<Vec<_>>());
+        unit.normalise_rows();
+        let count = unit.rows();
+        let first_target = first_target.min(count - 1);
+        let points = [[0.1; 10], [-0.2; 10]];
+        let centring = Centring::new(&unit, first_target, [&points[0], &points[1]]).unwrap();
+        let halves = Wanted::OfEach { first_target, source: 6, target: 5 };
+        let searches =
+            [(Wanted::Nearest(9), None), (halves, Some(&centring)), (Wanted::Nearest(7), Some(&centring))];
+        let found = find_together(&unit, &searches, Similarity::Cosine, &()).unwrap();
+        assert_eq!(as_pairs(&found[0].0), naive(&unit, 9, Similarity::Cosine));
+
+        let mut centred = unit.clone();
+        centred.subtract(0..first_target, &points[0]);
+        centred.subtract(first_target..count, &points[1]);
+        centred.normalise_rows();
+        for ((lists, _), (wanted, _)) in found[1..].iter().zip(&searches[1..]) {
+            let own = exact::find(&centred, *wanted, Similarity::Cosine, None, &()).unwrap();
+            for row in 0..count {
+                assert_eq!(lists.of(row).len(), own.of(row).len(), "row {row}");
+                for (a, b) in lists.of(row).iter().zip(own.of(row)) {
+                    assert!((a.score() - b.score()).abs() < 2e-6, "row {row}: {a:?} {b:?}");
+                }
+            }
+        }
+    }
+    // A row at its point has no direction from there.
+    let unit = FeatureMatrix::from_rows(&[[1.0, 0.0], [0.0, 1.0]]).unwrap();
+    assert!(Centring::new(&unit, 1, [&[1.0, 0.0], &[0.0, 0.0]]).is_none());
+}
