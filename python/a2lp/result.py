@@ -12,9 +12,12 @@ from .validation import as_features, read_labels
 
 @dataclass
 class LabelResult:
-    """The labels of a target domain. ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches; ``votes``
-    are the views of a consensus that gave the label; ``reach`` is small where the source has nothing like the item, ``verdict`` tells
-    whether ``unknown`` items can be told from the others, and ``unknown_groups`` lists rows of unknown items that look alike."""
+    """The labels of a target domain.
+
+    ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches. ``votes`` are the views of a consensus
+    that gave the label. ``reach`` is small where the source has nothing like the item; ``verdict`` tells whether ``unknown``
+    items can be told from the others, and ``unknown_groups`` lists rows of unknown items that look alike.
+    """
 
     labels: np.ndarray
     confidence: np.ndarray

@@ -95,7 +95,7 @@ def test_a_consensus_votes_and_its_quality_can_be_told():
     assert "votes" in result.to_frame()
     assert 0 < result.model.quality_["score"] <= 1
     assert (result.model.predict(target) == yt).mean() > 0.9
-    plain = a2lp.label(source, ys, target)
+    plain = a2lp.label(source, ys, target, method="a2lp")
     assert plain.votes is None and plain.model.quality_ is None
     with pytest.raises(ValueError, match="views = 4"):
         a2lp.label(source, ys, target, method="consensus", views=4)

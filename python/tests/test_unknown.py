@@ -37,7 +37,7 @@ def test_unknown_rows_are_ranked_by_default(with_a_new_class):
 
 
 def test_unknown_rows_are_flagged_when_asked(with_a_new_class):
-    source, ys, target, yt = with_a_new_class
+    source, ys, target, _ = with_a_new_class
     X, y = np.concatenate([source, target]), np.concatenate([ys, np.full(len(target), -1)])
     model = A2LP(unknown="flag").fit(X, y)
     flagged = model.status_ == "unknown"

@@ -77,9 +77,11 @@ impl CheckedParameters {
         if self.method != Method::Auto {
             return chosen(self.clone(), MethodReason::Asked);
         }
-        let setting = match graph_is_given {
-            true => Some("a given graph".to_string()),
-            false => self.against_consensus().map(|(name, value)| format!("{name} {value}")),
+        let setting = match self.against_consensus() {
+            _ if graph_is_given => Some("a given graph".to_string()),
+            // Whoever asks for one round wants plain label propagation.
+            _ if self.rounds == 1 => Some("a single round".to_string()),
+            setting => setting.map(|(name, value)| format!("{name} {value}")),
         };
         if let Some(setting) = setting {
             return chosen(self.with_method(Method::A2lp, self.views), MethodReason::Setting(setting));
@@ -131,6 +133,8 @@ mod tests {
         assert_eq!(gaussian.to_string(), "a2lp (auto: the consensus cannot use similarity gaussian)");
         let centres = resolved(Parameters::new().source_nodes(SourceNodes::Centres), 100, 5);
         assert_eq!(centres.to_string(), "a2lp (auto: the consensus cannot use source-nodes centres)");
+        let single = resolved(Parameters::new().rounds(1), 100, 5);
+        assert_eq!(single.to_string(), "a2lp (auto: the consensus cannot use a single round)");
         assert_eq!(resolved(Parameters::new().views(2), 100, 5).to_string(), "consensus of 2 views (auto)");
         assert_eq!(resolved(Parameters::paper(), 100, 5).to_string(), "a2lp");
     }
