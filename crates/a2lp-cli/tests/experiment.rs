@@ -242,6 +242,8 @@ fn tables_are_those_of_the_snapshots() {
         ("weights", "--neighbours 5"),
         ("variant", "--neighbours 5"),
         ("affinity", "--neighbours 5 --rounds 3"),
+        ("mix", "--neighbours 5"),
+        ("unknown", "--neighbours 5 --seeds 0,1"),
     ] {
         let printed = good(dir.path(), &format!("experiment {experiment} set --out {experiment} {options}"));
         let file = folder.join(format!("{experiment}.txt"));
@@ -251,6 +253,52 @@ fn tables_are_those_of_the_snapshots() {
         let golden = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         assert_eq!(printed, golden, "{experiment} prints another table than {}", file.display());
     }
+}
+
+/// The mean of a column over the rows of `results.csv` that hold all these words.
+fn mean_of(dir: &Path, out: &str, column: &str, words: &[&str]) -> f64 {
+    let text = fs::read_to_string(dir.join(out).join("results.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let at = header.iter().position(|name| *name == column).unwrap();
+    let rows = lines.filter(|row| words.iter().all(|word| row.contains(word)));
+    let values: Vec<f64> = rows.filter_map(|row| row[at].parse().ok()).collect();
+    assert!(!values.is_empty(), "no {column} for {words:?} in {text}");
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn targets_that_lack_classes_need_their_own_mix() {
+    let dir = domains();
+    let text = good(dir.path(), "experiment mix set --out m --seeds 0,1");
+    assert!(text.contains("own chosen") && text.contains("shift"), "{text}");
+    let of = |column: &str, scenario: &str| mean_of(dir.path(), "m", column, &[scenario]);
+    assert!(of("consensus_auto", "third") > of("consensus_same", "third") + 10.0, "{text}");
+    assert!(of("consensus_auto", "third") > of("a2lp", "third"), "{text}");
+    assert!(of("consensus_auto", "closed") > of("a2lp", "closed"), "{text}");
+    let given = good(dir.path(), "experiment mix set --out g --present 0,1,2 --source clean --target rough");
+    assert!(given.contains("given") && given.contains("120"), "{given}");
+    let missing = a2lp(dir.path(), "experiment mix set --out h --present cat");
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("the target has no such class"));
+}
+
+#[test]
+fn reach_beats_confidence_at_finding_new_classes() {
+    let Some(shared) = shared_data::find("experiment-unknown") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("set")).unwrap();
+    for name in ["amazon_feat", "amazon_label", "webcam_feat", "webcam_label"] {
+        let file = format!("{name}.npy");
+        fs::copy(shared.join("data/office_caltech10").join(&file), dir.path().join("set").join(&file))
+            .unwrap();
+    }
+    good(dir.path(), "experiment init set");
+    let text = good(dir.path(), "experiment unknown set --out u --seeds 0,1");
+    let auroc = |score: &str| mean_of(dir.path(), "u", "auroc", &["half unknown", score]);
+    assert!(auroc("reach") > 98.0 && auroc("A²LP confidence") < 90.0, "{text}");
+    assert!(mean_of(dir.path(), "u", "false_flags", &["reach"]) < 5.0, "{text}");
+    let given = "experiment unknown set --out g --known 0,1,2 --new 8,9 --source amazon --target webcam";
+    assert!(good(dir.path(), given).contains("given"));
 }
 
 #[test]
