@@ -12,14 +12,18 @@ fn features_help(domain: &str) -> String {
 
 /// Label the items of a target domain
 ///
-/// Reads features of a labelled source and an unlabelled target, runs label propagation with augmented anchors, and writes one
-/// row per target item: row, id, label, confidence, margin, status.
+/// Reads features of a labelled source and an unlabelled target, propagates the labels over neighbour graphs, and writes one
+/// row per target item: row, id, label, confidence, margin, status, votes, reach.
 ///
 /// `confidence` is 1 − entropy/ln K of the class probabilities: 1 = one class only, 0 = all alike. It orders items
 /// well but is not a calibrated probability: 0.9 does not mean nine out of ten right.
 ///
 /// `status` is `labelled`; `low-confidence` (below --min-confidence, label kept); `weak` (a path to a label exists,
-/// but the scores are within the solver's error); or `unreached` (no path to any label; the label stays empty).
+/// but the scores are within the solver's error); `unreached` (no path to any label; the label stays empty); or `unknown`
+/// (with --unknown flag: the item matches nothing in the source; `nearest_label` names the class it looks most like).
+///
+/// `votes` tells how many graphs of a consensus gave the label. `reach` is 1 on average, and small where the source has nothing
+/// like the item.
 #[derive(Args)]
 #[command(
     after_help = "Example: a2lp label --source src.npy --source-labels src_labels.npy --target tgt.npy --out labels.csv\nMore options: a2lp label --help"
