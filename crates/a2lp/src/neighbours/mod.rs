@@ -122,6 +122,7 @@ pub(crate) fn find_together(
     similarity: Similarity,
     observer: &dyn Observer,
 ) -> Result<Vec<(NeighbourLists, GraphReport)>, Error> {
+    check_rows(features)?;
     let lists = exact::find_together(features, wanted, similarity, observer)?;
     Ok(lists.into_iter().map(|lists| (lists, GraphReport::EXACT)).collect())
 }
@@ -136,11 +137,8 @@ pub(crate) fn find_neighbours(
     seed: u64,
     observer: &dyn Observer,
 ) -> Result<(NeighbourLists, GraphReport), Error> {
-    let rows = features.rows();
-    if u32::try_from(rows).is_err() {
-        return Err(Error::TooManyRows(rows));
-    }
-    let method = method.resolve(rows, features.columns(), wanted);
+    check_rows(features)?;
+    let method = method.resolve(features.rows(), features.columns(), wanted);
     let (lists, certified) = match (method, wanted) {
         (GraphMethod::Pruned, Wanted::Nearest(k)) => {
             (pruned::find(features, k, similarity, seed, observer)?, 0.0)
@@ -155,6 +153,14 @@ pub(crate) fn find_neighbours(
     };
     let (recall, sampled_rows) = sample_recall(features, &lists, wanted, similarity);
     Ok((lists, GraphReport { method, recall, sampled_rows, certified }))
+}
+
+/// Neighbours are numbered with 32 bits.
+fn check_rows(features: &FeatureMatrix) -> Result<(), Error> {
+    match u32::try_from(features.rows()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::TooManyRows(features.rows())),
+    }
 }
 
 impl GraphMethod {

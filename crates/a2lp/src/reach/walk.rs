@@ -38,7 +38,9 @@ impl Walk {
         let mut x: Vec<f32> =
             rows.flat_map(|(row, root)| row.iter().map(move |&h| (h * root) as f32)).collect();
         drop(values);
-        smooth(&self.affinity, columns, alpha, LIMITS, go_on, &mut x)?;
+        let solve = smooth(&self.affinity, columns, alpha, LIMITS, go_on, &mut x)?;
+        // The condition number is at most (1 + α)/(1 − α), so a hundred iterations or so are enough.
+        debug_assert!(solve.converged, "{solve:?}");
         for (row, root) in x.chunks_exact_mut(columns.max(1)).zip(&self.roots) {
             row.iter_mut().for_each(|x| *x = ((1.0 - alpha) * f64::from(*x) / root).max(0.0) as f32);
         }
