@@ -271,19 +271,31 @@ impl Cost {
         let wanted = reach::wanted(shape.source_rows);
         let (k, columns) = (wanted.most(), shape.columns);
         let method = parameters.graph_method.resolve(rows, columns, wanted);
+        // The features and lists of the views are there while reach is searched for and measured.
+        let views = if parameters.method == Method::Consensus { 2 } else { 1 };
+        let others = parameters.others().unwrap_or(0).min(rows);
+        let held = OVERHEAD + views * (size.feature_bytes + size.nodes as u64 * (8 * others as u64 + 12));
         if method == GraphMethod::Exact && parameters.searches_unit_rows() {
             self.search_bytes += cost::ranking_bytes(rows, k);
             self.search_secs += cost::ranking_secs(rows, k);
         } else {
-            let search = cost::search_bytes(method, rows, columns, k, size.threads);
-            self.search_bytes = self.search_bytes.max(size.base_bytes() + size.feature_bytes + search);
+            let search = cost::search_bytes_of_each(method, rows, columns, k, size.threads);
+            self.search_bytes = self.search_bytes.max(held + size.feature_bytes + search);
             self.search_secs += cost::thread_secs(method, rows, columns, k);
+            let left = cost::left_bytes(method, rows, columns, k);
+            self.rounds_bytes += left;
+            self.quality_bytes += if self.quality_bytes > 0 { left } else { 0 };
         }
+        let walking = rows as u64 * (WALK_BYTES + 12 * shape.classes as u64);
+        self.search_bytes = self.search_bytes.max(held + walking);
         let edges = (rows * k / 2) as f64;
         let walks = reach::ROUNDS as f64 + size.panels();
         self.search_secs += iterations(reach::ALPHA) * walks * (1.5 * edges * 4e-9 + rows as f64 * 1e-7);
     }
 }
+
+/// Bytes per row while reach is measured: its lists, the graphs within the domains, votes, and the solver's vectors.
+const WALK_BYTES: u64 = 900;
 
 /// The program itself, and small things.
 const OVERHEAD: u64 = 13 << 20;

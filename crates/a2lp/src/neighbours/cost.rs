@@ -52,7 +52,8 @@ pub(crate) fn ranking_secs(rows: usize, k: usize) -> f64 {
 /// Bytes that one more ranking holds during a search, its lists included.
 pub(crate) fn ranking_bytes(rows: usize, k: usize) -> u64 {
     let (n, k) = (rows as u64, k.min(rows) as u64);
-    n * (8 * k + 12) + n * (16 * k + 56)
+    // Two pools, and what small pieces of memory waste.
+    n * (8 * k + 12) + n * (16 * k + 2 * 56 + 100)
 }
 
 /// Share of the groups that the pruned search looks at, typically.
@@ -83,6 +84,21 @@ pub(crate) fn search_bytes(
         GraphMethod::Nndescent => n * (12 * k + 8 * (4 * k).min(120) + 550) + (28 << 20),
     };
     lists + work + threads as u64 * per_thread
+}
+
+/// The same for a search of k rows in all, half of them from each domain: each half has candidates of its own.
+pub(crate) fn search_bytes_of_each(
+    method: GraphMethod,
+    rows: usize,
+    columns: usize,
+    k: usize,
+    threads: usize,
+) -> u64 {
+    let more = match method {
+        GraphMethod::Screened => 2 * candidates(k / 2, columns) - candidates(k, columns),
+        _ => 0,
+    };
+    search_bytes(method, rows, columns, k, threads) + rows as u64 * (16 * more as u64 + 56)
 }
 
 /// Bytes that a search leaves in small pieces between the lists, which the system does not get back.

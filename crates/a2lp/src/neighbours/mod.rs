@@ -257,11 +257,13 @@ impl NeighbourLists {
 
     /// The lists of these nodes with their neighbours among each other only, numbered from the first of them.
     pub(crate) fn within(&self, nodes: Range<usize>) -> Self {
-        let k = nodes.clone().map(|node| self.of(node).len()).max().unwrap_or(0);
+        let inside =
+            |node: usize| self.of(node).iter().filter(|ranked| nodes.contains(&(ranked.node() as usize)));
+        let k = nodes.clone().map(|node| inside(node).count()).max().unwrap_or(0);
         let mut within = Self::with_capacity(nodes.len(), k);
         let mut list = Vec::with_capacity(k);
         for node in nodes.clone() {
-            let inside = self.of(node).iter().filter(|ranked| nodes.contains(&(ranked.node() as usize)));
+            let inside = inside(node);
             list.clear();
             list.extend(inside.map(|ranked| Ranked::new(ranked.score(), ranked.node() - nodes.start as u32)));
             within.push(&list, k);
