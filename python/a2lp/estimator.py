@@ -103,8 +103,8 @@ class A2LP(_WithoutSklearn):
         Class mix of the target that a consensus assumes: the source's, its own (classes may be absent), or the one of both that
         fits the graph better after three rounds.
     unknown : 'rank', 'flag' or 'off'
-        Classes that the labelled rows lack: give every row its reach, or also take the labels of unknown rows away (-1 or
-        None, status 'unknown'), or do neither.
+        Classes that the labelled rows lack: give every row its reach (unless there are so many that the search is pruned), or
+        also take the labels of unknown rows away (-1 or None, status 'unknown'), or do neither.
     quality : bool, default False
         Measure how consistent the labels look, which takes another graph.
     guard : bool, default False
@@ -155,12 +155,12 @@ class A2LP(_WithoutSklearn):
     mix_ : dict of 'chosen' ('same' or 'own'), 'fit_same' and 'fit_own' for a consensus, else None
     method_ : the method that was used, and why
     reach_ : how much of the labelled rows points at each row: 1 on average, small where they have nothing like it; NaN for
-        labelled rows, None with unknown='off'
-    unknown_ : does the row match nothing among the labelled ones? None with unknown='off'
+        labelled rows, None where it was not measured
+    unknown_ : does the row match nothing among the labelled ones? None where reach was not measured
     unknown_groups_ : one array of rows for every group of unknown rows that look alike, the largest first, its most central
         rows first
     verdict_ : dict of 'verdict' ('none', 'new', 'unmatched' or 'cannot-tell'), 'message', 'threshold' and 'evidence'; None
-        with unknown='off'
+        where reach was not measured
     guard_ : dict of 'method', 'score', 'lp_score' and 'fell_back' with guard=True, else None
     quality_ : dict of 'score', 'reverse' and 'coherence' with quality=True or guard=True, else None. Ranks runs on the
         same features; no estimate of the accuracy

@@ -292,7 +292,7 @@ fn efficientnet_lite0_on_office_caltech10() {
         names.iter().flat_map(|s| names.iter().map(move |t| (s, t))).filter(|(s, t)| s != t)
     {
         let run = format!(
-            "label --source {source}.npz --target {target}.npz --eval-labels {target}.txt --out l.csv --force --json"
+            "label --method a2lp --source {source}.npz --target {target}.npz --eval-labels {target}.txt --out l.csv --force --json"
         );
         let out = a2lp(dir.path(), &run);
         let summary: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();

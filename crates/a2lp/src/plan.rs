@@ -4,7 +4,7 @@ use crate::features::Domains;
 use crate::hypothesis::DECIDE_AFTER;
 use crate::method::MethodChoice;
 use crate::neighbours::cost;
-use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes, Unknown};
+use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes};
 use crate::reach;
 use crate::views::half_of_each;
 use serde::Serialize;
@@ -103,7 +103,7 @@ impl CheckedParameters {
         if self.method == Method::Consensus {
             cost = self.cost_of_views(cost, size, neighbours.unwrap_or(0));
         }
-        if self.unknown != Unknown::Off {
+        if self.measures_reach(shape.source_rows + shape.target_rows, shape.columns) {
             cost.add_reach(self, shape, size);
         }
         let mut peak_bytes = cost.search_bytes.max(cost.rounds_bytes).max(cost.quality_bytes);

@@ -87,6 +87,7 @@ impl<T: OptionTable> TableArgs<T> {
     }
 
     /// What the user wrote for it.
+    #[cfg(feature = "networks")]
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(info, _)| info.name == name).map(|(_, text)| text.as_str())
     }

@@ -127,8 +127,9 @@ fn describe_shares(shares: &[ClassShare]) -> String {
 /// Whether the target holds classes that the source lacks, and what to do then.
 fn describe_unknown(record: &RunRecord) -> String {
     let Some(unknown) = &record.unknown else {
-        return match searches_slowly(record) {
-            true => "unknown classes: not looked for, as that is slow for this many rows; --unknown rank does it all the same\n".into(),
+        let is_off = record.settings.get("unknown").is_some_and(|word| word == "off");
+        return match searches_slowly(record) && !is_off {
+            true => "unknown classes: not looked for, as that is slow for this many rows; --unknown flag does it all the same\n".into(),
             false => String::new(),
         };
     };

@@ -11,9 +11,7 @@ use crate::output::{check_folder, record_path, refuse_existing, trace_path, writ
 use crate::progress::ProgressBars;
 use crate::report::{self, Drawings};
 use a2lp::evaluation::Evaluator;
-use a2lp::{
-    CheckedParameters, Domains, GraphMethod, Labelling, Method, NeighbourGraph, Parameters, Plan, Unknown,
-};
+use a2lp::{CheckedParameters, Domains, GraphMethod, Labelling, Method, NeighbourGraph, Parameters, Plan};
 use a2lp_data::read_graph;
 use a2lp_report::record::{Circumstances, Inputs, Memory};
 use a2lp_report::{Chapter, Layout, Run, RunRecord, Trace, Watcher};
@@ -116,19 +114,15 @@ fn max_unreached(args: &LabelArgs) -> anyhow::Result<f64> {
     Ok(share)
 }
 
-/// The parameters of the run and what it will take. Quality and reach are measured unless their graph would be slow.
+/// The parameters of the run and what it will take. Quality is measured unless its graph would be slow.
 fn plan(args: &LabelArgs, opened: &Opened) -> anyhow::Result<(CheckedParameters, Plan)> {
     let (shape, asked) = (opened.shape(), resolve(args));
     let (resolved, chosen) = asked.clone().check()?.resolve(shape, args.graph.is_some());
-    // Quality and reach take neighbours from both domains, which is slow for so many rows. The consensus has such a graph.
+    // Quality takes neighbours from both domains, which is slow for so many rows. The consensus has such a graph.
     let search = resolved.plan(shape).method;
     let is_slow = matches!(search, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
     let quality = !args.no_quality && (!is_slow || chosen.method == Method::Consensus);
-    let unknown = match is_slow && args.parameters.given("unknown").is_none() {
-        true => Unknown::Off,
-        false => resolved.unknown(),
-    };
-    let parameters = asked.quality(quality).unknown(unknown).check()?;
+    let parameters = asked.quality(quality).check()?;
     let mut plan = parameters.resolve(shape, args.graph.is_some()).0.plan(shape);
     plan.chosen = chosen;
     // The system does not get back all memory that reading held.

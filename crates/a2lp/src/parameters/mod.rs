@@ -141,7 +141,8 @@ parameters! {
     /// End early when a round changes no label
     stop_when_stable(bool): bool = false, "stop_when_stable", "", Papers;
     /// Classes that the source lacks: rank gives every item its reach (small: the source has nothing like it) and tells
-    /// whether the target seems to hold such items; flag also takes their labels away; off saves the time
+    /// whether the target seems to hold such items, unless the search must be pruned for many rows; flag also takes their labels
+    /// away; off saves the time
     unknown(Unknown): Unknown = Unknown::Rank, "unknown", "WHAT", Everyday;
     /// Seed of everything random; kept in the run record. Only pruned and nndescent use it
     seed(u64): u64 = 0, "random_state", "N", Everyday;

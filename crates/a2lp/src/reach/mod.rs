@@ -15,6 +15,7 @@ use crate::error::{Domain, Error};
 use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
 use crate::neighbours::{NeighbourLists, Wanted};
+use crate::parameters::{CheckedParameters, GraphMethod, Unknown};
 use crate::propagation::GoOn;
 use crate::similarity::Similarity;
 use crate::views::Setup;
@@ -230,6 +231,22 @@ impl fmt::Display for Reach {
                 "cannot tell whether the target holds classes that the source lacks, because {}; reach still ranks the items",
                 self.evidence.obstacles().join(", and ")
             ),
+        }
+    }
+}
+
+impl CheckedParameters {
+    /// Is reach measured for this many rows? Its neighbours come from both domains, which is slow where the run itself must prune
+    /// its search: then it is measured only if items are to be flagged.
+    pub fn measures_reach(&self, rows: usize, columns: usize) -> bool {
+        let k = self.others().map_or(rows, |k| k.min(rows));
+        let search = self.graph_method.resolve(rows, columns, Wanted::Nearest(k));
+        let is_slow =
+            self.others().is_some() && matches!(search, GraphMethod::Pruned | GraphMethod::Nndescent);
+        match self.unknown {
+            Unknown::Off => false,
+            Unknown::Rank => !is_slow,
+            Unknown::Flag => true,
         }
     }
 }

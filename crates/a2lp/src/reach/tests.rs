@@ -165,6 +165,14 @@ fn a_new_class_in_the_place_of_a_known_one_may_have_moved() {
 }
 
 #[test]
+fn ranking_alone_is_no_reason_for_a_slow_search() {
+    let measures =
+        |unknown, rows| Parameters::new().unknown(unknown).check().unwrap().measures_reach(rows, 128);
+    assert!(measures(Unknown::Rank, 8_000) && !measures(Unknown::Rank, 1_000_000));
+    assert!(measures(Unknown::Flag, 1_000_000) && !measures(Unknown::Off, 8_000));
+}
+
+#[test]
 fn the_verdict_follows_from_the_evidence() {
     let sure = Evidence {
         items: 100,

@@ -22,7 +22,7 @@ use crate::hypothesis::Hypothesis;
 use crate::labels::ClassId;
 use crate::neighbours::{Centring, GraphReport, NeighbourLists, Wanted, find_neighbours, find_together};
 use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, GraphMethod, Method, Unknown};
+use crate::parameters::{CheckedParameters, GraphMethod, Method};
 use crate::pseudo_labels::PseudoLabels;
 use crate::reach;
 use crate::similarity::Similarity;
@@ -170,7 +170,7 @@ impl Setup<'_> {
         wants_centred: bool,
     ) -> Result<UnitSearches, Error> {
         let (nearest, halves) = (Wanted::Nearest(k), half_of_each(k, first_target));
-        let wants_reach = self.parameters.unknown != Unknown::Off;
+        let wants_reach = self.parameters.measures_reach(unit.rows(), unit.columns());
         let mut searches = vec![(nearest, None)];
         let is_exact = |wanted| {
             let method = self.parameters.graph_method.resolve(unit.rows(), unit.columns(), wanted);

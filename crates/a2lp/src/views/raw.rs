@@ -7,7 +7,7 @@ use crate::features::{Domains, FeatureMatrix, class_centres};
 use crate::graph::NeighbourGraph;
 use crate::labels::ClassId;
 use crate::neighbours::{GraphReport, NeighbourLists, Wanted};
-use crate::parameters::{AnchorMode, SourceNodes, Unknown};
+use crate::parameters::{AnchorMode, SourceNodes};
 use crate::reach;
 use crate::similarity::Similarity;
 
@@ -19,10 +19,10 @@ pub(super) fn nodes_as_asked(
 ) -> Result<(Nodes, Option<NeighbourLists>), Error> {
     let similarity = run.parameters.similarity;
     let serves_reach = graph.is_none() && run.parameters.searches_unit_rows();
-    let mut reach_lists = match run.parameters.unknown {
-        Unknown::Off => None,
-        _ if serves_reach => None,
-        _ => Some(reach::search(domains.features.clone(), domains.source_rows, run)?),
+    let (rows, columns) = (domains.features.rows(), domains.features.columns());
+    let mut reach_lists = match run.parameters.measures_reach(rows, columns) && !serves_reach {
+        true => Some(reach::search(domains.features.clone(), domains.source_rows, run)?),
+        false => None,
     };
     let Domains { mut features, source_rows, source_labels } = domains;
     let classes = source_labels.classes().len();
