@@ -20,6 +20,8 @@ PACKAGES = ["numpy", "scipy", "scikit-learn", "pynndescent", "faiss-cpu", "hnswl
 PEERS = ["pynndescent", "faiss-flat", "faiss-hnsw", "hnswlib", "usearch", "sklearn"]
 OURS = ["exact", "screened", "pruned", "nndescent"]
 PARTS = ["graph", "propagation", "method", "scaling", "large"]
+# The paper's method, which is what the peers do too.
+PAPER = ["--method", "a2lp", "--unknown", "off"]
 
 
 def environment():
@@ -331,7 +333,7 @@ def part_propagation(args, path, labels):
             y = np.load(label_file)
             ours = math.inf
             for _ in range(3):
-                a2lp("label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k, "--graph",
+                a2lp("label", *PAPER, "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k, "--graph",
                      graph, "--rounds", 1, "--threads", args.threads, "--out", WORK / "labels.csv", "--probabilities", "--force", "--json")
                 record = json.loads((WORK / "labels.csv.run.json").read_text())
                 ours = min(ours, record["rounds"][0]["solve_secs"])
@@ -359,7 +361,7 @@ def part_method(args, path, labels):
     """Ten rounds, from files to labels."""
     k, rounds = 100, 10
     source, target, label_file = halves(path, 12, labels)
-    command = ["label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k, "--rounds",
+    command = ["label", *PAPER, "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k, "--rounds",
                rounds, "--threads", args.threads, "--out", WORK / "labels.csv", "--force", "--json"]
     print(f"## The whole method: k = {k}, 12 classes, {rounds} rounds, from files to labels\n")
     print("| | wall s | graph s | the rest s | rest / graph | peak GiB |\n|---|---|---|---|---|---|")
@@ -411,7 +413,7 @@ def part_large(args):
 
         source, target, label_file = halves(path, classes, labels)
         np.save(WORK / "truth.npy", labels[rows // 2 :])
-        command = ["label", "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k,
+        command = ["label", *PAPER, "--source", source, "--source-labels", label_file, "--target", target, "--neighbours", k,
                    "--eval-labels", WORK / "truth.npy", "--threads", args.threads, "--out", WORK / "labels.csv", "--force", "--json"]
         summary, wall, _ = a2lp(*command)
         record = json.loads((WORK / "labels.csv.run.json").read_text())
