@@ -166,7 +166,7 @@ fn measure(study: &Study<'_>, source: &Domain, target: &Domain) -> anyhow::Resul
     drop(label(&domains, study.parameters().method(Method::Lp).alpha(MASS_ALPHA), &mass)?);
     let mass = mass.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     let anchors = label(&domains, study.parameters(), &())?;
-    // The labels that an unknown item keeps do not matter here; those of known items are what users get.
+    // Known items are scored by the labels that users get by default.
     let parameters = study.parameters().method(Method::Auto).unknown(Unknown::Rank);
     let recommended = label(&domains, parameters, &())?;
     let Some(reach) = &recommended.reach else { anyhow::bail!("reach was not measured") };
