@@ -157,6 +157,7 @@ class A2LP(_WithoutSklearn):
     reach_ : how much of the labelled rows points at each row: 1 on average, small where they have nothing like it; NaN for
         labelled rows, None where it was not measured
     unknown_ : does the row match nothing among the labelled ones? None where reach was not measured
+    nearest_labels_ : with unknown='flag', the class that an unknown row looks most like, -1 (or None) for all others; else None
     unknown_groups_ : one array of rows for every group of unknown rows that look alike, the largest first, its most central
         rows first
     verdict_ : dict of 'verdict' ('none', 'new', 'unmatched' or 'cannot-tell'), 'message', 'threshold' and 'evidence'; None
@@ -297,7 +298,7 @@ class A2LP(_WithoutSklearn):
         self.anchor_classes_ = self.classes_[:0]
         self.anchor_rounds_ = np.array([], dtype=np.int64)
         self.votes_ = self.quality_ = self.guard_ = self.mix_ = None
-        self.reach_ = self.unknown_ = self.verdict_ = None
+        self.reach_ = self.unknown_ = self.verdict_ = self.nearest_labels_ = None
         self.unknown_groups_ = []
         self.method_ = "nothing to label"
         self.trace_ = []
@@ -346,7 +347,7 @@ class A2LP(_WithoutSklearn):
         self.guard_ = json.loads(fitted.guard())
         self.mix_ = json.loads(fitted.mix())
         self.method_ = fitted.method()
-        self._read_unknown(fitted.unknown(), rows)
+        self._read_unknown(fitted, rows)
         self.votes_ = None
         if (votes := fitted.votes()) is not None:
             self.votes_ = np.zeros(rows, dtype=np.int64)
@@ -356,10 +357,14 @@ class A2LP(_WithoutSklearn):
         for message in fitted.warnings():
             warnings.warn(message, A2LPWarning, stacklevel=4)
 
-    def _read_unknown(self, found, rows):
-        self.reach_ = self.unknown_ = self.verdict_ = None
+    def _read_unknown(self, fitted, rows):
+        self.reach_ = self.unknown_ = self.verdict_ = self.nearest_labels_ = None
         self.unknown_groups_ = []
-        if found is not None:
+        if (nearest := fitted.nearest_labels()) is not None:
+            numbers = np.full(rows, -1)
+            numbers[self._targets] = nearest
+            self.nearest_labels_ = named(numbers, self.classes_)
+        if (found := fitted.unknown()) is not None:
             reach, unknown, about = found
             self.reach_ = np.full(rows, np.nan, dtype=np.float32)
             self.reach_[self._targets] = reach

@@ -16,7 +16,8 @@ class LabelResult:
 
     ``labels`` is -1 (or None, for classes that are not numbers) where no label reaches. ``votes`` are the views of a consensus
     that gave the label. ``reach`` is small where the source has nothing like the item; ``verdict`` tells whether ``unknown``
-    items can be told from the others, and ``unknown_groups`` lists rows of unknown items that look alike.
+    items can be told from the others, ``nearest_labels`` names the class that a flagged item looks most like, and
+    ``unknown_groups`` lists rows of unknown items that look alike.
     """
 
     labels: np.ndarray
@@ -29,6 +30,7 @@ class LabelResult:
     votes: np.ndarray | None = None
     reach: np.ndarray | None = None
     unknown: np.ndarray | None = None
+    nearest_labels: np.ndarray | None = None
     unknown_groups: list[np.ndarray] = field(default_factory=list, repr=False)
     verdict: dict | None = None
     model: A2LP | None = field(default=None, repr=False)
@@ -42,6 +44,8 @@ class LabelResult:
             columns["votes"] = self.votes
         if self.reach is not None:
             columns["reach"] = self.reach
+        if self.nearest_labels is not None:
+            columns["nearest_label"] = self.nearest_labels
         index = None if self.ids is None else pandas.Index(self.ids, name="id")
         return pandas.DataFrame(columns, index=index)
 
@@ -101,6 +105,7 @@ def label(source, source_labels, target, *, ids=None, **settings) -> LabelResult
         votes=None if model.votes_ is None else model.votes_[at],
         reach=None if model.reach_ is None else model.reach_[at],
         unknown=None if model.unknown_ is None else model.unknown_[at],
+        nearest_labels=None if model.nearest_labels_ is None else model.nearest_labels_[at],
         unknown_groups=[rows - len(source) for rows in (group[group >= len(source)] for group in model.unknown_groups_)],
         verdict=model.verdict_,
         model=model,

@@ -256,6 +256,12 @@ impl Fitted {
         Ok(Some((PyArray1::from_slice(py, &reach.values), PyArray1::from_vec(py, unknown), json(&about)?)))
     }
 
+    /// Classes that unknown target items look most like, -1 for all others; `None` unless such items were flagged.
+    fn nearest_labels<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let nearest = self.labelling.nearest_labels.as_ref()?;
+        Some(PyArray1::from_vec(py, nearest.iter().map(|label| label.map_or(-1, i64::from)).collect()))
+    }
+
     /// The method that was used, and why.
     fn method(&self) -> String {
         self.labelling.method.to_string()

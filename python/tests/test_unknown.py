@@ -49,6 +49,9 @@ def test_unknown_rows_are_flagged_when_asked(with_a_new_class):
     names = np.array(["mug", "bike", "bowl"], dtype=object)[ys]
     result = a2lp.label(source, names, target, unknown="flag")
     assert {result.labels[item] for item in np.flatnonzero(result.unknown)} == {None}
+    assert set(result.nearest_labels[result.unknown]) <= {"mug", "bike", "bowl"}
+    assert set(result.nearest_labels[~result.unknown]) == {None}
+    assert "nearest_label" in result.to_frame()
 
 
 def test_nothing_is_said_unless_it_was_measured(with_a_new_class):

@@ -4,7 +4,7 @@ use crate::trace::{
     GroupTrace, Item, LEAST_REACH, MAX_GROUP_ITEMS, MAX_GROUPS, MAX_ITEMS, MOST_REACH, ReachBin, ReachTrace,
 };
 use a2lp::evaluation::TargetTruth;
-use a2lp::{ClassId, Labelling, Status, UnknownGroup};
+use a2lp::{ClassId, Labelling, Status, UnknownGroup, ViewName};
 
 /// Bins of the histogram of reach.
 const REACH_BINS: usize = 30;
@@ -25,7 +25,7 @@ impl Items<'_> {
             Status::Unknown => 1,
             Status::Weak => 2,
             // What views of a consensus do not agree on comes before what they are unsure of together.
-            _ => 3 + usize::from(self.opinions_differ(item).is_none()),
+            _ => 3 + usize::from(self.views_agree(item)),
         };
         let mut order: Vec<usize> = (0..pseudo.len()).collect();
         let compare = |&a: &usize, &b: &usize| {
@@ -75,7 +75,7 @@ impl Items<'_> {
             second_probability: second.map_or(0.0, |class| p[class]),
             confidence: pseudo.confidence()[row],
             status: pseudo.status()[row],
-            views: self.opinions_differ(row),
+            views: (!self.views_agree(row)).then(|| self.opinions(row)),
             reach: self.labelling.reach.as_ref().map(|reach| reach.values[row]),
             nearest: self.labelling.nearest_labels.as_ref().and_then(|labels| labels[row]).map(name),
             truth: self.truth.map(|truth| truth.names()[truth.ids()[row] as usize].clone()),
@@ -83,20 +83,26 @@ impl Items<'_> {
         }
     }
 
-    /// What each view of a consensus calls an item, if they do not agree.
-    fn opinions_differ(&self, row: usize) -> Option<String> {
-        let views = &self.labelling.views;
-        let mut opinions =
-            views.iter().filter_map(|view| Some((view.name, view.labels_by_round.last()?[row])));
-        let first = opinions.clone().next()?.1;
-        if opinions.clone().all(|(_, label)| label == first) {
-            return None;
-        }
-        let say = |(view, label): (a2lp::ViewName, Option<ClassId>)| {
+    /// The last label that each view of a consensus gave an item, before the vote.
+    fn view_labels(&self, row: usize) -> impl Iterator<Item = (ViewName, Option<ClassId>)> + '_ {
+        self.labelling
+            .views
+            .iter()
+            .filter_map(move |view| Some((view.name, view.labels_by_round.last()?[row])))
+    }
+
+    fn views_agree(&self, row: usize) -> bool {
+        let mut labels = self.view_labels(row).map(|(_, label)| label);
+        let first = labels.next();
+        labels.all(|label| Some(label) == first)
+    }
+
+    /// What each view calls an item, in words.
+    fn opinions(&self, row: usize) -> String {
+        let said = self.view_labels(row).map(|(view, label)| {
             let label = label.map_or("nothing", |class| self.labelling.classes.name(class));
             format!("{}: {label}", view.as_str())
-        };
-        let first = say(opinions.next()?);
-        Some(opinions.fold(first, |text, opinion| text + ", " + &say(opinion)))
+        });
+        said.collect::<Vec<_>>().join(", ")
     }
 }

@@ -65,6 +65,7 @@ mod quality;
 mod reach;
 mod rounds;
 mod run;
+mod setup;
 mod similarity;
 mod smoothing;
 mod views;

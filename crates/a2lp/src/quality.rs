@@ -11,8 +11,9 @@ use crate::neighbours::NeighbourLists;
 use crate::parameters::{LabelWeight, Parameters};
 use crate::propagation::{GoOn, LabelMatrix, SoftLabels, propagate};
 use crate::pseudo_labels::PseudoLabels;
+use crate::setup::Setup;
 use crate::similarity::Similarity;
-use crate::views::{Setup, centre_domains, half_of_each};
+use crate::views::{centre_domains, half_of_each};
 use serde::{Deserialize, Serialize};
 
 /// Neighbours in the graph that quality is measured on, whatever the run used: scores are to be comparable.

@@ -10,7 +10,7 @@ use crate::observer::{Attempt, Observer};
 use crate::parameters::{CheckedParameters, Method, SourceNodes, Unknown};
 use crate::plan::Shape;
 use crate::rounds::{FinishedRounds, run_rounds};
-use crate::views::Setup;
+use crate::setup::Setup;
 
 /// Labels the target of `domains` with the recommended way to run: no given graph, no observer.
 ///

@@ -17,8 +17,8 @@ use crate::labels::ClassId;
 use crate::neighbours::{NeighbourLists, Wanted};
 use crate::parameters::{CheckedParameters, GraphMethod, Unknown};
 use crate::propagation::GoOn;
+use crate::setup::Setup;
 use crate::similarity::Similarity;
-use crate::views::Setup;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use threshold::{find_threshold, spread};
@@ -77,6 +77,8 @@ pub struct Evidence {
     pub items: usize,
     /// Rows of the source; below 20 no threshold is used.
     pub source_rows: usize,
+    /// Did the solver reach its tolerance? If not, no threshold is used.
+    pub settled: bool,
     /// ln(0.9 quantile / median) of the reach of the items above the threshold; above 0.8 it is too uneven for a threshold. `None`
     /// if the median is 0.
     pub spread: Option<f64>,
@@ -105,6 +107,9 @@ impl Evidence {
             if rows < LEAST_ROWS {
                 obstacles.push(format!("the {domain} has fewer than {LEAST_ROWS} rows"));
             }
+        }
+        if !self.settled {
+            obstacles.push("the solver did not reach its tolerance".into());
         }
         match self.spread {
             Some(spread) if spread <= MOST_SPREAD => {}
@@ -172,14 +177,21 @@ impl Reach {
         let from_target = Votes::read(lists, targets.clone(), sources);
         let balance = class_balance(source, classes);
 
+        let mut settled = true;
+        let mut keep = |(values, converged): (Vec<f32>, bool)| {
+            settled &= converged;
+            values
+        };
         let (mut reach, mut back) = (Vec::new(), Vec::new());
         let (mut source_weights, mut target_weights) = (vec![1f64; source.len()], vec![1f64; targets.len()]);
         for _ in 0..ROUNDS {
             let balanced: Vec<f64> = balance.iter().zip(&source_weights).map(|(b, w)| b * w).collect();
             let total = target_weights.iter().sum();
-            reach = in_target.average(from_source.count(&balanced).scaled_to(total), ALPHA, go_on)?;
+            let votes = from_source.count(&balanced).scaled_to(total);
+            reach = keep(in_target.average(votes, ALPHA, go_on)?);
             let total = source_weights.iter().sum();
-            back = in_source.average(from_target.count(&target_weights).scaled_to(total), ALPHA, go_on)?;
+            let votes = from_target.count(&target_weights).scaled_to(total);
+            back = keep(in_source.average(votes, ALPHA, go_on)?);
             target_weights = reach.iter().map(|&g| f64::from(g).min(1.0)).collect();
             source_weights = back.iter().map(|&g| f64::from(g).min(1.0)).collect();
         }
@@ -188,9 +200,9 @@ impl Reach {
         let returned = {
             let balanced: Vec<f64> = balance.iter().zip(&source_weights).map(|(b, w)| b * w).collect();
             let there = from_source.count_by_class(&balanced, source, classes);
-            let there = in_target.average(there, ALPHA, go_on)?;
+            let there = keep(in_target.average(there, ALPHA, go_on)?);
             let back = from_target.count_rows(&there, &target_weights, classes);
-            in_source.average(back, ALPHA_BACK, go_on)?
+            keep(in_source.average(back, ALPHA_BACK, go_on)?)
         };
         let below = |values: &[f32], threshold: f64| -> Vec<bool> {
             values.iter().map(|&value| f64::from(value) < threshold).collect()
@@ -199,6 +211,7 @@ impl Reach {
         let evidence = Evidence {
             items: targets.len(),
             source_rows: source.len(),
+            settled,
             spread: spread(&reach, threshold),
             label_return: label_return(&returned, source, classes, &source_weights),
             below: below(&reach, threshold).iter().filter(|&&below| below).count() as f64

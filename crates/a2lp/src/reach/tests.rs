@@ -177,6 +177,7 @@ fn the_verdict_follows_from_the_evidence() {
     let sure = Evidence {
         items: 100,
         source_rows: 100,
+        settled: true,
         spread: Some(0.3),
         label_return: 0.9,
         below: 0.2,
@@ -188,6 +189,7 @@ fn the_verdict_follows_from_the_evidence() {
     assert_eq!(Evidence { spread: Some(0.81), ..sure }.verdict(), Verdict::CannotTell);
     assert_eq!(Evidence { spread: None, ..sure }.verdict(), Verdict::CannotTell);
     assert_eq!(Evidence { label_return: 0.74, ..sure }.verdict(), Verdict::CannotTell);
+    assert_eq!(Evidence { settled: false, ..sure }.verdict(), Verdict::CannotTell);
     assert_eq!(Evidence { items: 19, ..sure }.verdict(), Verdict::CannotTell);
     assert_eq!(Evidence { source_rows: 19, ..sure }.verdict(), Verdict::CannotTell);
 }

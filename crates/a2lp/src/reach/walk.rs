@@ -32,18 +32,17 @@ impl Walk {
 
     /// (1 − α)(I − αD⁻¹A)⁻¹h for every column of h, negative values cut off. With x = D^½y and b = D^½h this is the symmetric
     /// system (I − αS)x = b.
-    pub(super) fn average(&self, h: Counted, alpha: f64, go_on: GoOn<'_>) -> Result<Vec<f32>, Error> {
+    /// The second value tells whether the solver reached its tolerance.
+    pub(super) fn average(&self, h: Counted, alpha: f64, go_on: GoOn<'_>) -> Result<(Vec<f32>, bool), Error> {
         let Counted { values, columns } = h;
         let rows = values.chunks_exact(columns.max(1)).zip(&self.roots);
         let mut x: Vec<f32> =
             rows.flat_map(|(row, root)| row.iter().map(move |&h| (h * root) as f32)).collect();
         drop(values);
         let solve = smooth(&self.affinity, columns, alpha, LIMITS, go_on, &mut x)?;
-        // The condition number is at most (1 + α)/(1 − α), so a hundred iterations or so are enough.
-        debug_assert!(solve.converged, "{solve:?}");
         for (row, root) in x.chunks_exact_mut(columns.max(1)).zip(&self.roots) {
             row.iter_mut().for_each(|x| *x = ((1.0 - alpha) * f64::from(*x) / root).max(0.0) as f32);
         }
-        Ok(x)
+        Ok((x, solve.converged))
     }
 }

@@ -4,7 +4,7 @@
 //! Products are made block by block on one thread each, and blocks are joined in order: the same for any number of threads.
 
 use super::nodes::{AnchorRule, Graph, Nodes, Scaling};
-use super::{Lesson, Setup, View, ViewName};
+use super::{Lesson, View, ViewName};
 use crate::anchors::Anchor;
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
@@ -14,6 +14,7 @@ use crate::neighbours::{NeighbourLists, Wanted, find_again};
 use crate::observer::{Stage, report_progress};
 use crate::parameters::AnchorMode;
 use crate::pseudo_labels::PseudoLabels;
+use crate::setup::Setup;
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;

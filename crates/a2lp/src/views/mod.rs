@@ -10,24 +10,25 @@ mod centred;
 mod discriminant;
 mod nodes;
 mod raw;
+mod searches;
 
 pub(crate) use centred::{centre_domains, half_of_each};
 pub(crate) use nodes::Nodes;
 
 use crate::anchors::Anchor;
 use crate::error::Error;
-use crate::features::{Domains, FeatureMatrix};
+use crate::features::Domains;
 use crate::graph::NeighbourGraph;
 use crate::hypothesis::Hypothesis;
 use crate::labels::ClassId;
-use crate::neighbours::{Centring, GraphReport, NeighbourLists, Wanted, find_neighbours, find_together};
-use crate::observer::Observer;
-use crate::parameters::{CheckedParameters, GraphMethod, Method};
+use crate::neighbours::NeighbourLists;
+use crate::parameters::Method;
 use crate::pseudo_labels::PseudoLabels;
-use crate::reach;
+use crate::setup::Setup;
 use crate::similarity::Similarity;
 use discriminant::Discriminant;
 use nodes::AnchorRule;
+use searches::UnitSearches;
 use serde::{Deserialize, Serialize};
 
 /// The name of a view.
@@ -141,83 +142,6 @@ impl View for FixedView {
     }
 }
 
-/// The parameters of a run and its observer.
-pub(crate) struct Setup<'a> {
-    pub(crate) parameters: &'a CheckedParameters,
-    pub(crate) observer: &'a dyn Observer,
-}
-
-impl Setup<'_> {
-    /// Searches by the method asked for.
-    pub(crate) fn search(
-        &self,
-        features: &FeatureMatrix,
-        wanted: Wanted,
-        similarity: Similarity,
-    ) -> Result<(NeighbourLists, GraphReport), Error> {
-        let (method, seed) = (self.parameters.graph_method, self.parameters.seed);
-        find_neighbours(features, wanted, similarity, method, seed, self.observer)
-    }
-
-    /// Searches for the neighbours of unit rows, and for those that reach is measured on. An exact search finds both, and the
-    /// neighbours of the centred view, in one pass over all pairs of rows.
-    fn search_unit_rows(
-        &self,
-        unit: &FeatureMatrix,
-        first_target: usize,
-        k: usize,
-        similarity: Similarity,
-        wants_centred: bool,
-    ) -> Result<UnitSearches, Error> {
-        let (nearest, halves) = (Wanted::Nearest(k), half_of_each(k, first_target));
-        let wants_reach = self.parameters.measures_reach(unit.rows(), unit.columns());
-        let mut searches = vec![(nearest, None)];
-        let is_exact = |wanted| {
-            let method = self.parameters.graph_method.resolve(unit.rows(), unit.columns(), wanted);
-            method == GraphMethod::Exact
-        };
-        let together = is_exact(nearest) && (wants_centred || wants_reach);
-        let (source, target) = match together {
-            true => (unit.mean(0..first_target), unit.mean(first_target..unit.rows())),
-            false => Default::default(),
-        };
-        let centring = |points| if together { Centring::new(unit, first_target, points) } else { None };
-        let middle = reach::middle(&source, &target);
-        let own = if wants_centred { centring([&source, &target]) } else { None };
-        let between = if wants_reach { centring([&middle, &middle]) } else { None };
-        searches.extend(own.as_ref().map(|own| (halves, Some(own))));
-        searches.extend(between.as_ref().map(|between| (reach::wanted(first_target), Some(between))));
-        if searches.len() == 1 {
-            let raw = self.search(unit, nearest, similarity)?;
-            let reach = wants_reach.then(|| reach::search(unit.clone(), first_target, self)).transpose()?;
-            return Ok(UnitSearches { raw, centred: None, reach });
-        }
-        let mut found = find_together(unit, &searches, similarity, self.observer)?.into_iter();
-        let mut next = || found.next().expect("every search gives its lists");
-        let raw = next();
-        let centred = own.map(|_| next());
-        let reach = match between {
-            Some(_) => Some(next().0),
-            None => wants_reach.then(|| reach::search(unit.clone(), first_target, self)).transpose()?,
-        };
-        Ok(UnitSearches { raw, centred, reach })
-    }
-
-    /// Neighbours of a node. No node can have more than there will ever be nodes.
-    fn neighbours(&self, nodes: usize, classes: usize) -> Option<usize> {
-        let anchors = classes * (self.parameters.rounds - 1);
-        self.parameters.others().map(|k| k.min(nodes + anchors))
-    }
-}
-
-/// What was searched for among unit rows.
-struct UnitSearches {
-    raw: (NeighbourLists, GraphReport),
-    /// `None` if the centred view must search for itself.
-    centred: Option<(NeighbourLists, GraphReport)>,
-    reach: Option<NeighbourLists>,
-}
-
 /// The views of a run, and what else was searched for.
 pub(crate) struct Built {
     pub(crate) views: Vec<Box<dyn View>>,
@@ -247,7 +171,7 @@ pub(crate) fn build(
         .then(|| Discriminant::new(&centred, source_rows, &labels, k, run))
         .transpose()?;
     let UnitSearches { raw, centred: centred_lists, reach } =
-        run.search_unit_rows(&features, source_rows, k, Similarity::Dot3, true)?;
+        UnitSearches::find(&features, source_rows, k, Similarity::Dot3, true, run)?;
     let centred_lists = match centred_lists {
         Some(found) => found,
         None => run.search(&centred, half_of_each(k, source_rows), Similarity::Dot3)?,

@@ -1,7 +1,7 @@
 //! The features as given: the one view of A²LP, and the first of the consensus.
 
-use super::Setup;
 use super::nodes::{Graph, Nodes, Scaling};
+use super::searches::UnitSearches;
 use crate::error::Error;
 use crate::features::{Domains, FeatureMatrix, class_centres};
 use crate::graph::NeighbourGraph;
@@ -9,6 +9,7 @@ use crate::labels::ClassId;
 use crate::neighbours::{GraphReport, NeighbourLists, Wanted};
 use crate::parameters::{AnchorMode, SourceNodes};
 use crate::reach;
+use crate::setup::Setup;
 use crate::similarity::Similarity;
 
 /// Nodes with the similarity, the source nodes and the graph asked for, and the neighbours that reach is measured on.
@@ -47,7 +48,7 @@ pub(super) fn nodes_as_asked(
                 Some(graph) => graph.into_lists(features.rows(), similarity)?,
                 None => {
                     let (lists, found) = if serves_reach {
-                        let found = run.search_unit_rows(&features, first_target, k, similarity, false)?;
+                        let found = UnitSearches::find(&features, first_target, k, similarity, false, run)?;
                         reach_lists = found.reach;
                         found.raw
                     } else {

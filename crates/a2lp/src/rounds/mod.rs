@@ -1,27 +1,29 @@
 //! The loop of the method (Algorithm 1, lines 2 to 10): every view propagates, the views vote, all learn from the vote. A
 //! consensus runs it for every hypothesis about the target's class mix, and keeps the one that fits after three rounds.
 
+mod finished;
+
+pub(crate) use finished::FinishedRounds;
+
 use crate::affinity::Affinity;
 use crate::anchors::Anchor;
 use crate::error::Error;
 use crate::features::Domains;
 use crate::graph::NeighbourGraph;
 use crate::hypothesis::{AssumedMix, DECIDE_AFTER, Hypothesis, MixChoice, fit};
-use crate::labelling::{Labelling, Opinion, Round};
+use crate::labelling::Round;
 use crate::labels::{ClassId, Classes};
 use crate::method::MethodChoice;
-use crate::model::Model;
-use crate::neighbours::{GraphReport, NeighbourLists};
+use crate::neighbours::NeighbourLists;
 use crate::observer::{Attempt, FinishedRound, Observer, Stage, report_progress};
 use crate::parameters::Unreached;
 use crate::propagation::{LabelMatrix, SoftLabels, Solve, propagate};
 use crate::pseudo_labels::{PseudoLabels, Status};
-use crate::quality::{Quality, quality_graph};
 use crate::reach::Reach;
+use crate::setup::Setup;
 use crate::smoothing::Smoother;
-use crate::views::{self, Built, Lesson, Nodes, Setup, View, ViewName};
+use crate::views::{self, Built, Lesson, Nodes, View, ViewName};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs all rounds. With `assumed`, the first anchors are made from those labels.
@@ -390,112 +392,6 @@ impl Trace {
         });
         self.labels_by_round.push(labels.labels().to_vec());
         &self.rounds[self.rounds.len() - 1]
-    }
-}
-
-/// A finished run: the labelling, and the nodes it was made from.
-pub(crate) struct FinishedRounds {
-    pub(crate) labelling: Labelling,
-    /// The attempt that made it.
-    pub(crate) attempt: Attempt,
-    source_ids: Vec<ClassId>,
-    candidates: Vec<bool>,
-    /// The first view, as the last round left it.
-    nodes: Nodes,
-    soft: SoftLabels,
-    /// Neighbours that quality can be measured on, if the run has them anyway.
-    quality_graph: Option<NeighbourLists>,
-}
-
-impl FinishedRounds {
-    fn new(
-        source: Source,
-        branch: Branch,
-        mix: Option<MixChoice>,
-        method: MethodChoice,
-        neighbours_secs: f64,
-    ) -> Self {
-        let quality_graph = branch.centred_lists().cloned();
-        let Branch { mut voters, labels: pseudo_labels, trace, attempt, .. } = branch;
-        let reports = voters.iter().filter_map(|voter| voter.view.nodes().report.as_ref());
-        let graph: Option<GraphReport> = reports.min_by(|a, b| a.recall.total_cmp(&b.recall)).cloned();
-        let several = voters.len() > 1;
-        let opinion = |voter: &mut Voter| Opinion {
-            name: voter.view.name(),
-            first_round: voter.view.votes_from(),
-            labels_by_round: std::mem::take(&mut voter.labels_by_round),
-        };
-        let views = if several { voters.iter_mut().map(opinion).collect() } else { Vec::new() };
-        let Voter { view, soft, .. } = voters.swap_remove(0);
-        let labelling = Labelling {
-            method,
-            classes: source.classes,
-            source_counts: source.counts,
-            pseudo_labels,
-            anchors: trace.anchors,
-            rounds: trace.rounds,
-            labels_by_round: trace.labels_by_round,
-            propagated_counts: trace.first_counts,
-            views,
-            mix,
-            reach: None,
-            reach_secs: 0.0,
-            nearest_labels: None,
-            quality: None,
-            guard: None,
-            graph,
-            neighbours_secs,
-        };
-        FinishedRounds {
-            labelling,
-            attempt,
-            source_ids: source.ids,
-            candidates: source.candidates,
-            nodes: view.into_nodes(),
-            soft,
-            quality_graph,
-        }
-    }
-
-    /// Measures the quality of the labels, if that was asked for, every source row is a node, and there is more than one class. Uses the features up unless
-    /// they are to be kept.
-    pub(crate) fn measure_quality(&mut self, keep: bool, setup: &Setup<'_>) -> Result<(), Error> {
-        let Setup { parameters, observer } = setup;
-        let classes = self.candidates.iter().filter(|&&candidate| candidate).count();
-        if !parameters.quality || classes < 2 || self.source_ids.len() != self.nodes.first_target {
-            return Ok(());
-        }
-        let lists = match self.quality_graph.take() {
-            Some(lists) => lists,
-            None => {
-                let base = &mut self.nodes.base;
-                let mut unit =
-                    if keep { (**base).clone() } else { Arc::unwrap_or_clone(std::mem::take(base)) };
-                if !parameters.similarity.scales_rows() {
-                    unit.normalise_rows();
-                }
-                quality_graph(unit, self.source_ids.len(), setup)?
-            }
-        };
-        let rounds = parameters.rounds as u64;
-        let go_on = || report_progress(*observer, Stage::Rounds, rounds, rounds);
-        let Labelling { classes, pseudo_labels, .. } = &self.labelling;
-        let quality = Quality::measure(&lists, &self.source_ids, classes.len(), pseudo_labels, &go_on)?;
-        self.labelling.quality = Some(quality);
-        Ok(())
-    }
-
-    /// The labelling, and the nodes with their probabilities as a model.
-    pub(crate) fn into_model(self) -> Result<(Labelling, Model), Error> {
-        let FinishedRounds { labelling, candidates, nodes, soft, .. } = self;
-        let reached = nodes.affinity()?.reached(&nodes.labels);
-        let mut read = PseudoLabels::read(&soft, 0, nodes.labels.len(), &reached, &candidates);
-        if !labelling.views.is_empty() {
-            read.replace(nodes.first_target, &labelling.pseudo_labels);
-        }
-        let model =
-            Model::new(Arc::unwrap_or_clone(nodes.base), nodes.anchors, nodes.first_target, read, candidates);
-        Ok((labelling, model))
     }
 }
 
