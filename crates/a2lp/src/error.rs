@@ -79,6 +79,14 @@ pub enum Error {
         /// Classes in the list.
         classes: usize,
     },
+    /// A label was given for an item that the target does not have.
+    #[error("a label for target item {item}, but the target has {items} items, counted from 0")]
+    NoSuchItem {
+        /// The item.
+        item: usize,
+        /// Items of the target.
+        items: usize,
+    },
     /// The same class name twice.
     #[error("class name '{0}' appears twice in the class list")]
     DuplicateClass(String),

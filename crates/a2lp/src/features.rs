@@ -2,6 +2,7 @@
 //! similarity, of unit length.
 
 use crate::error::{Domain, Error};
+use crate::known::KnownLabels;
 use crate::labels::{ClassId, Labels};
 use rayon::prelude::*;
 
@@ -185,7 +186,7 @@ pub(crate) fn normalise(row: &mut [f32]) -> f64 {
     norm
 }
 
-/// Source and target features, stacked, and the labels of the source: all a run may know.
+/// Source and target features, stacked, the labels of the source, and what a person said of target items: all a run may know.
 ///
 /// The truth about the target has no place in this type; see [`TargetTruth`](crate::evaluation::TargetTruth).
 #[derive(Clone, Debug)]
@@ -193,6 +194,7 @@ pub struct Domains {
     pub(crate) features: FeatureMatrix,
     pub(crate) source_rows: usize,
     pub(crate) source_labels: Labels,
+    pub(crate) known: KnownLabels,
 }
 
 impl Domains {
@@ -233,7 +235,14 @@ impl Domains {
                 if row < source_rows { (Domain::Source, row) } else { (Domain::Target, row - source_rows) };
             return Err(Error::NotFinite { domain, row, column, value });
         }
-        Ok(Domains { features, source_rows, source_labels })
+        Ok(Domains { features, source_rows, source_labels, known: KnownLabels::new() })
+    }
+
+    /// The same with target items whose class a person has named. Classes may be ones of which the source has no row.
+    pub fn with_known(mut self, known: KnownLabels) -> Result<Self, Error> {
+        known.check(self.target_rows(), self.source_labels.classes())?;
+        self.known = known;
+        Ok(self)
     }
 
     /// Number of source rows.
@@ -244,6 +253,11 @@ impl Domains {
     /// Number of target rows.
     pub fn target_rows(&self) -> usize {
         self.features.rows - self.source_rows
+    }
+
+    /// Target items whose class a person has named.
+    pub fn known(&self) -> &KnownLabels {
+        &self.known
     }
 
     /// Labels of the source rows.

@@ -2,6 +2,7 @@
 
 use crate::anchors::Anchor;
 use crate::hypothesis::{MixChoice, present};
+use crate::known::KnownLabels;
 use crate::labels::{ClassId, Classes};
 use crate::method::MethodChoice;
 use crate::neighbours::GraphReport;
@@ -106,6 +107,8 @@ pub struct Labelling {
     pub reach_secs: f64,
     /// The labels that were taken from unknown items, if such items were to be flagged: the classes they look most like.
     pub nearest_labels: Option<Vec<Option<ClassId>>>,
+    /// What a person said of target items; the labels never contradict it.
+    pub known: KnownLabels,
     /// The quality of the labels, if it was asked for and could be measured.
     pub quality: Option<Quality>,
     /// The verdict of the guard, if it was asked for and quality could be measured.
@@ -128,6 +131,17 @@ impl Labelling {
         let present = present(&self.source_counts, &self.pseudo_labels.class_counts());
         let absent = |class: &usize| self.source_counts[*class] > 0 && !present[*class];
         (0..present.len()).filter(absent).map(|class| class as ClassId).collect()
+    }
+
+    /// Does this item match nothing in the source? Not if a person named its class, nor if its class is one that only people have
+    /// named: then it matches an item that was shown.
+    pub(crate) fn is_unknown(&self, item: usize) -> bool {
+        let named = || {
+            let label = self.pseudo_labels.labels()[item];
+            label.is_some_and(|class| self.source_counts[class as usize] == 0)
+        };
+        let below = self.reach.as_ref().is_some_and(|reach| reach.is_unknown(item));
+        below && self.known.get(item).is_none() && !named()
     }
 
     /// How many views of a consensus gave each target item its label; `None` for the other methods.

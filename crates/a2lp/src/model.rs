@@ -175,7 +175,7 @@ impl Model {
             let reached: Vec<bool> =
                 scores.chunks_exact(self.classes().max(1)).map(|row| row.iter().any(|&s| s > 0.0)).collect();
             let soft = SoftLabels::given(self.classes(), scores);
-            let mut labels = PseudoLabels::read(&soft, 0, points.rows(), &reached, &self.candidates);
+            let mut labels = PseudoLabels::read(&soft, 0..points.rows(), &reached, &self.candidates);
             labels.mark_low_confidence(parameters.min_confidence());
             labels
         })

@@ -1,7 +1,7 @@
 //! From scores to answers: label, probabilities, confidence, margin and status of every target item.
 
 use crate::labels::ClassId;
-use crate::propagation::SoftLabels;
+use crate::propagation::{SoftLabels, widened};
 use serde::{Deserialize, Serialize};
 
 /// What can be said of a target item.
@@ -49,26 +49,25 @@ pub struct PseudoLabels {
 const LEAST_SUM: f64 = 1e-12;
 
 impl PseudoLabels {
-    /// Reads the target rows of F. `candidates` are the classes with a labelled node: K of eq. 8.
+    /// Reads the rows of F of these nodes. `candidates` are the classes with a labelled node: K of eq. 8.
     pub(crate) fn read(
         soft: &SoftLabels,
-        first_target: usize,
-        targets: usize,
+        nodes: impl ExactSizeIterator<Item = usize>,
         reached: &[bool],
         candidates: &[bool],
     ) -> Self {
-        let classes = candidates.len();
+        let (classes, items) = (candidates.len(), nodes.len());
         let k = candidates.iter().filter(|&&c| c).count();
         let mut read = PseudoLabels {
             classes,
-            labels: Vec::with_capacity(targets),
-            probabilities: Vec::with_capacity(targets * classes),
-            confidence: Vec::with_capacity(targets),
-            margin: Vec::with_capacity(targets),
-            status: Vec::with_capacity(targets),
+            labels: Vec::with_capacity(items),
+            probabilities: Vec::with_capacity(items * classes),
+            confidence: Vec::with_capacity(items),
+            margin: Vec::with_capacity(items),
+            status: Vec::with_capacity(items),
         };
-        for (node, &reached) in (first_target..).zip(&reached[first_target..][..targets]) {
-            let row = soft.row(node);
+        for node in nodes {
+            let (row, reached) = (soft.row(node), reached[node]);
             let best = best_class(row, candidates);
             // Conjugate gradients may leave entries like -1e-9.
             let clipped = |c: usize| if candidates[c] { f64::from(row[c].max(0.0)) } else { 0.0 };
@@ -130,40 +129,49 @@ impl PseudoLabels {
         vote
     }
 
-    /// Corrects for classes that came out larger or smaller than in the source: pᵢⱼ ← pᵢⱼ·(πⱼ / mean_i pᵢⱼ)^τ, rows scaled
-    /// to sum 1 again. `shares` are the classes' shares of the source, π; `strength` is τ.
-    pub(crate) fn correct_class_sizes(&mut self, shares: &[f64], strength: f64) {
+    /// Factors that correct for classes that came out larger or smaller than in the source: (πⱼ / mean_i pᵢⱼ)^τ. `shares` are the
+    /// classes' shares of the source, π; `strength` is τ. Classes that only a person has named have no share to be corrected to.
+    pub(crate) fn class_size_factors(&self, shares: &[f64], strength: f64, candidates: &[bool]) -> Vec<f64> {
         let classes = shares.len();
         let mut means = vec![0f64; classes];
         for row in self.probabilities.chunks_exact(classes.max(1)) {
             means.iter_mut().zip(row).for_each(|(mean, &p)| *mean += f64::from(p) / self.labels.len() as f64);
         }
-        let factors: Vec<f64> = shares
-            .iter()
-            .zip(&means)
-            .map(|(share, &mean)| if mean > 0.0 { (share / mean).powf(strength) } else { 0.0 })
-            .collect();
-        let candidates: Vec<bool> = shares.iter().map(|&share| share > 0.0).collect();
+        let factor = |class: usize| match () {
+            () if shares[class] == 0.0 && candidates[class] => 1.0,
+            () if means[class] > 0.0 => (shares[class] / means[class]).powf(strength),
+            () => 0.0,
+        };
+        (0..classes).map(factor).collect()
+    }
+
+    /// pᵢⱼ ← pᵢⱼ·factorⱼ, rows scaled to sum 1 again.
+    pub(crate) fn scale_classes(&mut self, factors: &[f64], candidates: &[bool]) {
+        let classes = factors.len();
         let k = candidates.iter().filter(|&&c| c).count();
         for item in 0..self.len() {
             let row = &mut self.probabilities[item * classes..][..classes];
-            let sum: f64 = row.iter().zip(&factors).map(|(&p, f)| f64::from(p) * f).sum();
+            let sum: f64 = row.iter().zip(factors).map(|(&p, f)| f64::from(p) * f).sum();
             if sum > 0.0 {
-                row.iter_mut().zip(&factors).for_each(|(p, f)| *p = (f64::from(*p) * f / sum) as f32);
+                row.iter_mut().zip(factors).for_each(|(p, f)| *p = (f64::from(*p) * f / sum) as f32);
             }
-            self.conclude(item, &candidates, k);
+            self.conclude(item, candidates, k);
         }
+    }
+
+    /// Gives an item the class that a person has named.
+    pub(crate) fn clamp(&mut self, item: usize, class: ClassId) {
+        self.labels[item] = Some(class);
+        let row = &mut self.probabilities[item * self.classes..][..self.classes];
+        row.fill(0.0);
+        row[class as usize] = 1.0;
+        (self.confidence[item], self.margin[item], self.status[item]) = (1.0, 1.0, Status::Labelled);
     }
 
     /// conf(p)·p of every item, item after item.
     pub(crate) fn weighted_probabilities(&self, candidates: &[bool]) -> Vec<f32> {
         let k = candidates.iter().filter(|&&c| c).count();
-        let rows = self.probabilities.chunks_exact(self.classes.max(1));
-        rows.flat_map(|p| {
-            let confidence = entropy_weight(p, k);
-            p.iter().map(move |p| confidence * p)
-        })
-        .collect()
+        (0..self.len()).flat_map(|item| self.weighted(item, k)).collect()
     }
 
     /// p ← (1 − share)·p + share·q, where q are rows of `scores` scaled to sum 1; rows without a score stay.
@@ -210,25 +218,66 @@ impl PseudoLabels {
 
     /// Marks labelled items below `least` as [`Status::LowConfidence`].
     pub(crate) fn mark_low_confidence(&mut self, least: f32) {
-        for (status, &confidence) in self.status.iter_mut().zip(&self.confidence) {
-            if *status == Status::Labelled && confidence < least {
-                *status = Status::LowConfidence;
-            }
-        }
+        (0..self.len()).for_each(|item| self.mark_low(item, least));
     }
 
     /// Takes the labels of these items away, and so their confidence; probabilities stay. Returns the labels they had, `None` for all
     /// other items.
-    pub(crate) fn mark_unknown(&mut self, unknown: &[bool]) -> Vec<Option<ClassId>> {
-        let mut taken = vec![None; self.len()];
-        for item in (0..self.len()).filter(|&item| unknown[item]) {
-            taken[item] = self.labels[item].take();
-            if taken[item].is_some() {
-                self.status[item] = Status::Unknown;
-                (self.confidence[item], self.margin[item]) = (0.0, 0.0);
-            }
+    pub(crate) fn mark_unknown(&mut self, unknown: impl Fn(usize) -> bool) -> Vec<Option<ClassId>> {
+        (0..self.len()).map(|item| unknown(item).then(|| self.take_label(item)).flatten()).collect()
+    }
+
+    /// Marks an item if it is labelled with less confidence than `least`.
+    pub(crate) fn mark_low(&mut self, item: usize, least: f32) {
+        if self.status[item] == Status::Labelled && self.confidence[item] < least {
+            self.status[item] = Status::LowConfidence;
+        }
+    }
+
+    /// Takes the label of an item away as unknown, and so its confidence; probabilities stay. Returns the label it had.
+    pub(crate) fn take_label(&mut self, item: usize) -> Option<ClassId> {
+        let taken = self.labels[item].take();
+        if taken.is_some() {
+            self.status[item] = Status::Unknown;
+            (self.confidence[item], self.margin[item]) = (0.0, 0.0);
         }
         taken
+    }
+
+    /// conf(p)·p of one item.
+    pub(crate) fn weighted(&self, item: usize, k: usize) -> impl Iterator<Item = f32> + '_ {
+        let p = self.probabilities(item);
+        let confidence = entropy_weight(p, k);
+        p.iter().map(move |p| confidence * p)
+    }
+
+    /// These items alone.
+    pub(crate) fn gathered(&self, items: &[usize]) -> Self {
+        PseudoLabels {
+            classes: self.classes,
+            labels: items.iter().map(|&item| self.labels[item]).collect(),
+            probabilities: items.iter().flat_map(|&item| self.probabilities(item)).copied().collect(),
+            confidence: items.iter().map(|&item| self.confidence[item]).collect(),
+            margin: items.iter().map(|&item| self.margin[item]).collect(),
+            status: items.iter().map(|&item| self.status[item]).collect(),
+        }
+    }
+
+    /// Puts what `part` says of these items in place.
+    pub(crate) fn scatter(&mut self, items: &[usize], part: &PseudoLabels) {
+        for (at, &item) in items.iter().enumerate() {
+            self.labels[item] = part.labels[at];
+            self.probabilities[item * self.classes..][..self.classes].copy_from_slice(part.probabilities(at));
+            self.confidence[item] = part.confidence[at];
+            self.margin[item] = part.margin[at];
+            self.status[item] = part.status[at];
+        }
+    }
+
+    /// Makes room for more classes, which no item has.
+    pub(crate) fn widen(&mut self, classes: usize) {
+        self.probabilities = widened(&self.probabilities, self.classes, classes);
+        self.classes = classes;
     }
 
     /// Gives an item without a label one; status and confidence stay.
@@ -372,7 +421,8 @@ mod tests {
     fn classes_that_came_out_too_large_are_made_smaller() {
         // Means are 0.6 and 0.4, shares 0.3 and 0.7: factors √½ and √1.75.
         let mut pseudo = PseudoLabels::from_probabilities(2, vec![0.9, 0.1, 0.3, 0.7]);
-        pseudo.correct_class_sizes(&[0.3, 0.7], 0.5);
+        let every = [true, true];
+        pseudo.scale_classes(&pseudo.class_size_factors(&[0.3, 0.7], 0.5, &every), &every);
         let (a, b) = (0.9 * 0.5f64.sqrt(), 0.1 * 1.75f64.sqrt());
         assert!((f64::from(pseudo.probabilities(0)[0]) - a / (a + b)).abs() < 1e-6);
         assert_eq!(pseudo.labels(), [Some(0), Some(1)]);

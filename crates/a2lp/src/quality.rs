@@ -76,7 +76,7 @@ fn reverse(
     let mut soft = SoftLabels::new(classes);
     let matrix = LabelMatrix::new(&labels, classes, LabelWeight::None);
     propagate(&affinity, &matrix, &reached, &parameters, go_on, &mut soft)?;
-    let back = PseudoLabels::read(&soft, 0, source.len(), &reached, &vec![true; classes]);
+    let back = PseudoLabels::read(&soft, 0..source.len(), &reached, &vec![true; classes]);
     let (mut right, mut all) = (vec![0usize; classes], vec![0usize; classes]);
     for (&truth, back) in source.iter().zip(back.labels()) {
         all[truth as usize] += 1;

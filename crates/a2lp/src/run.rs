@@ -5,6 +5,7 @@ use crate::features::Domains;
 use crate::graph::NeighbourGraph;
 use crate::labelling::{Guard, Labelling};
 use crate::labels::ClassId;
+use crate::live::{LiveLabels, LiveParts};
 use crate::model::Model;
 use crate::observer::{Attempt, Observer};
 use crate::parameters::{CheckedParameters, Method, SourceNodes, Unknown};
@@ -87,28 +88,42 @@ impl<'a> Run<'a> {
 
     /// Labels the target.
     pub fn label(self) -> Result<Labelling, Error> {
-        self.run(false).map(|(labelling, _)| labelling)
+        self.run(Keep::Labels).map(|finished| finished.labelling)
     }
 
     /// Labels the target, and keeps what is needed to label points that come later.
     pub fn fit(self) -> Result<(Labelling, Model), Error> {
-        let (labelling, model) = self.run(true)?;
-        Ok((labelling, model.expect("a run that keeps its model has one")))
+        match self.run(Keep::Model)? {
+            Finished { labelling, kept: Kept::Model(model), .. } => Ok((labelling, *model)),
+            _ => unreachable!("a run that keeps its model has one"),
+        }
     }
 
-    fn run(self, keeps_model: bool) -> Result<(Labelling, Option<Model>), Error> {
+    /// Labels the target, and keeps what is needed to take corrections.
+    pub fn live(self) -> Result<LiveLabels, Error> {
+        match self.run(Keep::Live)? {
+            Finished { labelling, kept: Kept::Live(parts), parameters } => {
+                LiveLabels::new(labelling, *parts, &parameters)
+            }
+            _ => unreachable!("a run that is to be corrected keeps its views"),
+        }
+    }
+
+    fn run(self, keep: Keep) -> Result<Finished, Error> {
         self.check()?;
         let Run { domains, parameters, graph, observer, assumed } = self;
         let (parameters, chosen) = parameters.resolve(Shape::of(&domains), graph.is_some());
         parameters.pool()?.install(|| {
             let setup = Setup { parameters: &parameters, observer };
-            let (mut labelling, model) = guarded(domains, graph, assumed, &setup, keeps_model)?;
+            let mut finished = guarded(domains, graph, assumed, &setup, keep)?;
+            let labelling = &mut finished.labelling;
             labelling.method = chosen;
-            if let (Some(reach), Unknown::Flag) = (&labelling.reach, parameters.unknown) {
-                let unknown: Vec<bool> = (0..reach.values.len()).map(|item| reach.is_unknown(item)).collect();
-                labelling.nearest_labels = Some(labelling.pseudo_labels.mark_unknown(&unknown));
+            if labelling.reach.is_some() && parameters.unknown == Unknown::Flag {
+                let items = 0..labelling.pseudo_labels.len();
+                let unknown: Vec<bool> = items.map(|item| labelling.is_unknown(item)).collect();
+                labelling.nearest_labels = Some(labelling.pseudo_labels.mark_unknown(|item| unknown[item]));
             }
-            Ok((labelling, model))
+            Ok(finished)
         })
     }
 
@@ -134,53 +149,79 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What a run keeps beside its labels.
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    Labels,
+    Model,
+    Live,
+}
+
+/// What a run has kept.
+enum Kept {
+    Labels,
+    Model(Box<Model>),
+    Live(Box<LiveParts>),
+}
+
+/// A finished run, and the parameters that made its labels.
+struct Finished {
+    labelling: Labelling,
+    kept: Kept,
+    parameters: CheckedParameters,
+}
+
 /// The attempt with the method asked for and, with the guard, plain label propagation to compare it with.
 fn guarded(
     domains: Domains,
     graph: Option<NeighbourGraph>,
     assumed: Option<&[Option<ClassId>]>,
     setup: &Setup<'_>,
-    keeps_model: bool,
-) -> Result<(Labelling, Option<Model>), Error> {
+    keep: Keep,
+) -> Result<Finished, Error> {
     let Setup { parameters, observer } = *setup;
     let guarded = parameters.guard && parameters.method != Method::Lp;
     let spare = guarded.then(|| (domains.clone(), graph.clone()));
-    let asked = run_rounds(domains, graph, assumed, setup, Attempt::Asked)?;
+    let asked = run_rounds(domains, graph, assumed, setup, Attempt::Asked, keep == Keep::Live)?;
     let attempt = asked.attempt;
-    let (mut asked, model) = finish(asked, keeps_model, setup)?;
+    let mut asked = finish(asked, keep, setup)?;
     // Without a quality score there is nothing to compare.
-    let (Some((domains, graph)), Some(quality)) = (spare, asked.quality) else {
+    let (Some((domains, graph)), Some(quality)) = (spare, asked.labelling.quality) else {
         observer.chosen(attempt);
-        return Ok((asked, model));
+        return Ok(asked);
     };
     let plain = parameters.plain_propagation();
     let setup = Setup { parameters: &plain, observer };
-    let lp = run_rounds(domains, graph, None, &setup, Attempt::PlainPropagation)?;
-    let (mut lp, lp_model) = finish(lp, keeps_model, &setup)?;
-    let lp_score = lp.quality.map_or(0.0, |quality| quality.score);
+    let lp = run_rounds(domains, graph, None, &setup, Attempt::PlainPropagation, keep == Keep::Live)?;
+    let mut lp = finish(lp, keep, &setup)?;
+    let lp_score = lp.labelling.quality.map_or(0.0, |quality| quality.score);
     let guard = Guard::judge(parameters.method, quality.score, lp_score);
     if guard.fell_back {
         observer.chosen(Attempt::PlainPropagation);
-        (lp.reach, lp.reach_secs) = (asked.reach, asked.reach_secs);
-        lp.guard = Some(guard);
-        Ok((lp, lp_model))
+        (lp.labelling.reach, lp.labelling.reach_secs) = (asked.labelling.reach, asked.labelling.reach_secs);
+        lp.labelling.guard = Some(guard);
+        Ok(lp)
     } else {
         observer.chosen(attempt);
-        asked.guard = Some(guard);
-        Ok((asked, model))
+        asked.labelling.guard = Some(guard);
+        Ok(asked)
     }
 }
 
-/// Measures the quality of the labels, if it was asked for, and keeps the model.
-fn finish(
-    mut finished: FinishedRounds,
-    keeps_model: bool,
-    setup: &Setup<'_>,
-) -> Result<(Labelling, Option<Model>), Error> {
-    finished.measure_quality(keeps_model, setup)?;
-    if !keeps_model {
-        return Ok((finished.labelling, None));
-    }
-    let (labelling, model) = finished.into_model()?;
-    Ok((labelling, Some(model)))
+/// Measures the quality of the labels, if it was asked for, and keeps what is to be kept.
+fn finish(mut finished: FinishedRounds, keep: Keep, setup: &Setup<'_>) -> Result<Finished, Error> {
+    finished.measure_quality(keep != Keep::Labels, setup)?;
+    let parameters = setup.parameters.clone();
+    let (labelling, kept) = match keep {
+        Keep::Labels => (finished.labelling, Kept::Labels),
+        Keep::Model => {
+            let (labelling, model) = finished.into_model()?;
+            (labelling, Kept::Model(Box::new(model)))
+        }
+        Keep::Live => {
+            let (labelling, parts) = finished.into_live();
+            (labelling, Kept::Live(Box::new(parts)))
+        }
+    };
+    Ok(Finished { labelling, kept, parameters })
 }

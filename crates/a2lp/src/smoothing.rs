@@ -8,7 +8,7 @@ use crate::pseudo_labels::PseudoLabels;
 use crate::views::{View, ViewName};
 
 /// How far probabilities travel.
-const STRENGTH: f64 = 0.8;
+pub(crate) const STRENGTH: f64 = 0.8;
 
 /// The graph of the target's neighbours in the target.
 pub(crate) struct Smoother {
@@ -21,8 +21,13 @@ impl Smoother {
         let centred = views.iter().find(|view| view.name() == ViewName::Centred);
         let Some(nodes) = centred.map(|view| view.nodes()) else { return Ok(None) };
         let Some(lists) = nodes.without_anchors() else { return Ok(None) };
-        let within = lists.within(nodes.first_target..lists.nodes());
+        let within = lists.within(nodes.first_target..lists.nodes(), usize::MAX);
         Ok(Some(Smoother { affinity: symmetrise(&within, nodes.similarity)? }))
+    }
+
+    /// The graph of the target's neighbours.
+    pub(crate) fn graph(&self) -> &Affinity<'static> {
+        &self.affinity
     }
 
     /// Replaces this share of the probabilities by smoothed ones; certain items count for more.
@@ -34,11 +39,22 @@ impl Smoother {
         parameters: &CheckedParameters,
         go_on: GoOn<'_>,
     ) -> Result<Solve, Error> {
-        let classes = candidates.len();
-        let mut values = labels.weighted_probabilities(candidates);
-        let limits = Limits::from(parameters);
-        let solve = smooth(&self.affinity, classes, STRENGTH, limits, go_on, &mut values)?;
+        let (values, solve) = self.smoothed(labels, candidates, parameters, go_on)?;
         labels.blend(&values, share, candidates);
         Ok(solve)
+    }
+
+    /// The smoothed probabilities, item after item.
+    pub(crate) fn smoothed(
+        &self,
+        labels: &PseudoLabels,
+        candidates: &[bool],
+        parameters: &CheckedParameters,
+        go_on: GoOn<'_>,
+    ) -> Result<(Vec<f32>, Solve), Error> {
+        let mut values = labels.weighted_probabilities(candidates);
+        let limits = Limits::from(parameters);
+        let solve = smooth(&self.affinity, candidates.len(), STRENGTH, limits, go_on, &mut values)?;
+        Ok((values, solve))
     }
 }

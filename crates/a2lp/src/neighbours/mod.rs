@@ -255,10 +255,11 @@ impl NeighbourLists {
         &self.slots[self.starts[node]..][..self.lengths[node] as usize]
     }
 
-    /// The lists of these nodes with their neighbours among each other only, numbered from the first of them.
-    pub(crate) fn within(&self, nodes: Range<usize>) -> Self {
-        let inside =
-            |node: usize| self.of(node).iter().filter(|ranked| nodes.contains(&(ranked.node() as usize)));
+    /// The lists of these nodes with their neighbours among each other only, at most so many, numbered from the first of them.
+    pub(crate) fn within(&self, nodes: Range<usize>, most: usize) -> Self {
+        let inside = |node: usize| {
+            self.of(node).iter().filter(|ranked| nodes.contains(&(ranked.node() as usize))).take(most)
+        };
         let k = nodes.clone().map(|node| inside(node).count()).max().unwrap_or(0);
         let mut within = Self::with_capacity(nodes.len(), k);
         let mut list = Vec::with_capacity(k);

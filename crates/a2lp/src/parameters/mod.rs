@@ -144,6 +144,8 @@ parameters! {
     /// whether the target seems to hold such items, unless the search must be pruned for many rows; flag also takes their labels
     /// away; off saves the time
     unknown(Unknown): Unknown = Unknown::Rank, "unknown", "WHAT", Everyday;
+    /// Weight of a person's label, where a source row has 1
+    known_weight(f32): f32 = 3.0, "known_weight", "W", Everyday;
     /// Seed of everything random; kept in the run record. Only pruned and nndescent use it
     seed(u64): u64 = 0, "random_state", "N", Everyday;
     beside the settings that make a result:
@@ -226,6 +228,9 @@ impl Parameters {
         }
         if !(0.0..=1.0).contains(&self.min_confidence) {
             return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");
+        }
+        if !(self.known_weight.is_finite() && self.known_weight > 0.0) {
+            return wrong("known-weight", self.known_weight.to_string(), "above 0; 3 is recommended");
         }
         if let Some((name, value, rule)) = self.similarity.wrong_parameter() {
             return wrong(name, value.to_string(), rule);

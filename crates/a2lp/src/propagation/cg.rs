@@ -31,7 +31,7 @@ pub(super) fn solve(
     f: &mut [f32],
 ) -> Result<Outcome, Error> {
     let classes = target.len();
-    let mut vectors = vec![0f32; 4 * affinity.nodes() * PANEL];
+    let mut vectors = vec![0f32; 4 * affinity.nodes() * classes.next_multiple_of(4).min(PANEL)];
     let mut outcome = Outcome { iterations: 0, converged: true, residuals: vec![0.0; classes] };
     for first in (0..classes).step_by(PANEL) {
         let panel = first..classes.min(first + PANEL);

@@ -38,6 +38,17 @@ impl SoftLabels {
         &self.values[node * self.classes..][..self.classes]
     }
 
+    /// Scores of one node, to be changed.
+    pub(crate) fn row_mut(&mut self, node: usize) -> &mut [f32] {
+        &mut self.values[node * self.classes..][..self.classes]
+    }
+
+    /// Makes room for more classes, of which no node has a score.
+    pub(crate) fn widen(&mut self, classes: usize) {
+        self.values = widened(&self.values, self.classes, classes);
+        self.classes = classes;
+    }
+
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.values.len().checked_div(self.classes).unwrap_or(0)
@@ -49,25 +60,52 @@ impl SoftLabels {
     }
 }
 
+/// Rows of more classes than before; the new ones are 0.
+pub(crate) fn widened(values: &[f32], before: usize, classes: usize) -> Vec<f32> {
+    let mut wide = vec![0.0; values.len() / before.max(1) * classes];
+    let rows = wide.chunks_exact_mut(classes).zip(values.chunks_exact(before.max(1)));
+    rows.for_each(|(to, from)| to[..before].copy_from_slice(from));
+    wide
+}
+
 /// The label matrix Y: at most one entry per row, so only that is kept.
 pub(crate) struct LabelMatrix<'a> {
     labels: &'a [Option<ClassId>],
     /// The entry of a node labelled with this class.
     weights: Vec<f32>,
-    /// Factors on the entries of the last nodes, the anchors.
-    masses: &'a [f32],
+    masses: Masses<'a>,
     norms: Vec<f64>,
+}
+
+/// What labelled nodes weigh: source rows 1, target items whose class a person has named, and anchors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Masses<'a> {
+    /// The nodes that are target items; anchors come after them.
+    pub(crate) targets: Range<usize>,
+    /// The weight of a labelled one.
+    pub(crate) known: f32,
+    /// The weights of the anchors.
+    pub(crate) anchors: &'a [f32],
+}
+
+impl Masses<'_> {
+    fn of(&self, node: usize) -> f32 {
+        if self.targets.contains(&node) {
+            return self.known;
+        }
+        let anchor = node.checked_sub(self.targets.end).and_then(|anchor| self.anchors.get(anchor));
+        anchor.copied().unwrap_or(1.0)
+    }
 }
 
 impl<'a> LabelMatrix<'a> {
     pub(crate) fn new(labels: &'a [Option<ClassId>], classes: usize, weight: LabelWeight) -> Self {
-        Self::with_masses(labels, &[], classes, weight)
+        Self::with_masses(labels, Masses::default(), classes, weight)
     }
 
-    /// The last nodes have these masses, all others 1.
     pub(crate) fn with_masses(
         labels: &'a [Option<ClassId>],
-        masses: &'a [f32],
+        masses: Masses<'a>,
         classes: usize,
         weight: LabelWeight,
     ) -> Self {
@@ -91,8 +129,7 @@ impl<'a> LabelMatrix<'a> {
     /// The class of a labelled node and its entry there; the others of its row are 0.
     fn entry(&self, node: usize) -> Option<(usize, f32)> {
         let class = self.labels[node]? as usize;
-        let anchor = (node + self.masses.len()).checked_sub(self.labels.len());
-        Some((class, self.weights[class] * anchor.map_or(1.0, |anchor| self.masses[anchor])))
+        Some((class, self.weights[class] * self.masses.of(node)))
     }
 }
 
@@ -102,6 +139,11 @@ impl LabelMatrix<'_> {
         if let Some((class, value)) = self.entry(node).filter(|entry| classes.contains(&entry.0)) {
             out[class - classes.start] = value;
         }
+    }
+
+    /// The entry of a source row of this class.
+    pub(crate) fn weight(&self, class: usize) -> f32 {
+        self.weights[class]
     }
 
     /// ‖Y_c‖₂

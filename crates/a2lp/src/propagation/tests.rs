@@ -141,8 +141,7 @@ fn with_one_labelled_node_per_class_confidences_agree_everywhere() {
         let (soft, solve) = solve(&affinity, &labels, classes, Parameters::new().alpha(alpha));
         refined += solve.refinements;
         let reached = affinity.reached(&labels);
-        let pseudo =
-            crate::PseudoLabels::read(&soft, classes, nodes - classes, &reached, &vec![true; classes]);
+        let pseudo = crate::PseudoLabels::read(&soft, classes..nodes, &reached, &vec![true; classes]);
         for (item, want) in want[classes..].iter().enumerate() {
             // Below 1e-11 the f64 elimination itself has few digits left.
             if !reached[classes + item] || want.iter().all(|v| *v < 1e-11) {
@@ -185,7 +184,7 @@ fn far_down_a_chain_nodes_are_weak_not_certain() {
         let (soft, _) = solve(&affinity, &labels, 2, Parameters::new().alpha(0.5).solver(solver));
         let reached = affinity.reached(&labels);
         assert!(reached.iter().all(|&r| r));
-        let pseudo = crate::PseudoLabels::read(&soft, 0, nodes, &reached, &[true, true]);
+        let pseudo = crate::PseudoLabels::read(&soft, 0..nodes, &reached, &[true, true]);
         assert_eq!(pseudo.status()[100], crate::Status::Weak, "{solver:?}");
         assert_eq!(pseudo.confidence()[100], 0.0);
         for near in 1..10 {
@@ -296,7 +295,7 @@ fn accuracy(truth: &[ClassId], labelled: &[bool], edges: &[Edge]) -> (usize, Vec
     let affinity = graph(truth.len(), edges);
     let (soft, _) = solve(&affinity, &labels, classes, Parameters::new().alpha(0.8));
     let reached = affinity.reached(&labels);
-    let pseudo = crate::PseudoLabels::read(&soft, 0, truth.len(), &reached, &vec![true; classes]);
+    let pseudo = crate::PseudoLabels::read(&soft, 0..truth.len(), &reached, &vec![true; classes]);
     let right = (0..truth.len()).filter(|&i| !labelled[i] && pseudo.labels()[i] == Some(truth[i])).count();
     (right, pseudo.labels().to_vec())
 }

@@ -21,7 +21,7 @@ pub(super) struct Walk {
 impl Walk {
     /// Over the neighbours that these nodes have among each other.
     pub(super) fn within(lists: &NeighbourLists, nodes: Range<usize>) -> Result<Self, Error> {
-        let affinity = symmetrise(&lists.within(nodes), Similarity::Cosine)?;
+        let affinity = symmetrise(&lists.within(nodes, usize::MAX), Similarity::Cosine)?;
         let root = |node: usize| match affinity.degree(node) {
             degree if degree > 0.0 => degree.sqrt(),
             _ => 1.0,

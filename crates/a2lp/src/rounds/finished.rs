@@ -2,9 +2,10 @@
 
 use super::{Branch, Source, Voter};
 use crate::error::Error;
-use crate::hypothesis::MixChoice;
+use crate::hypothesis::{Hypothesis, MixChoice};
 use crate::labelling::{Labelling, Opinion};
 use crate::labels::ClassId;
+use crate::live::LiveParts;
 use crate::method::MethodChoice;
 use crate::model::Model;
 use crate::neighbours::{GraphReport, NeighbourLists};
@@ -13,6 +14,7 @@ use crate::propagation::SoftLabels;
 use crate::pseudo_labels::PseudoLabels;
 use crate::quality::{Quality, quality_graph};
 use crate::setup::Setup;
+use crate::smoothing::Smoother;
 use crate::views::Nodes;
 use std::sync::Arc;
 
@@ -23,9 +25,12 @@ pub(crate) struct FinishedRounds {
     pub(crate) attempt: Attempt,
     source_ids: Vec<ClassId>,
     candidates: Vec<bool>,
-    /// The first view, as the last round left it.
-    nodes: Nodes,
-    soft: SoftLabels,
+    /// The class shares of the source.
+    shares: Vec<f64>,
+    hypothesis: Option<&'static Hypothesis>,
+    smoother: Option<Smoother>,
+    /// The first view as the last round left it, and the other voters if they were to be kept.
+    views: Vec<(Nodes, SoftLabels)>,
     /// Neighbours that quality can be measured on, if the run has them anyway.
     quality_graph: Option<NeighbourLists>,
 }
@@ -35,11 +40,14 @@ impl FinishedRounds {
         source: Source,
         branch: Branch,
         mix: Option<MixChoice>,
+        smoother: Option<Smoother>,
         method: MethodChoice,
         neighbours_secs: f64,
+        keeps_views: bool,
     ) -> Self {
         let quality_graph = branch.centred_lists().cloned();
-        let Branch { mut voters, labels: pseudo_labels, trace, attempt, .. } = branch;
+        let shares = source.shares();
+        let Branch { mut voters, labels: pseudo_labels, trace, attempt, hypothesis, .. } = branch;
         let reports = voters.iter().filter_map(|voter| voter.view.nodes().report.as_ref());
         let graph: Option<GraphReport> = reports.min_by(|a, b| a.recall.total_cmp(&b.recall)).cloned();
         let several = voters.len() > 1;
@@ -49,7 +57,9 @@ impl FinishedRounds {
             labels_by_round: std::mem::take(&mut voter.labels_by_round),
         };
         let views = if several { voters.iter_mut().map(opinion).collect() } else { Vec::new() };
-        let Voter { view, soft, .. } = voters.swap_remove(0);
+        voters.retain(|voter| voter.view.votes_from() <= trace.rounds.len());
+        voters.truncate(if keeps_views { voters.len() } else { 1 });
+        let parts = |Voter { view, soft, .. }: Voter| (view.into_nodes(), soft);
         let labelling = Labelling {
             method,
             classes: source.classes,
@@ -64,6 +74,7 @@ impl FinishedRounds {
             reach: None,
             reach_secs: 0.0,
             nearest_labels: None,
+            known: source.known,
             quality: None,
             guard: None,
             graph,
@@ -74,8 +85,10 @@ impl FinishedRounds {
             attempt,
             source_ids: source.ids,
             candidates: source.candidates,
-            nodes: view.into_nodes(),
-            soft,
+            shares,
+            hypothesis,
+            smoother,
+            views: voters.into_iter().map(parts).collect(),
             quality_graph,
         }
     }
@@ -85,13 +98,13 @@ impl FinishedRounds {
     pub(crate) fn measure_quality(&mut self, keep: bool, setup: &Setup<'_>) -> Result<(), Error> {
         let Setup { parameters, observer } = setup;
         let classes = self.candidates.iter().filter(|&&candidate| candidate).count();
-        if !parameters.quality || classes < 2 || self.source_ids.len() != self.nodes.first_target {
+        if !parameters.quality || classes < 2 || self.source_ids.len() != self.views[0].0.first_target {
             return Ok(());
         }
         let lists = match self.quality_graph.take() {
             Some(lists) => lists,
             None => {
-                let base = &mut self.nodes.base;
+                let base = &mut self.views[0].0.base;
                 let mut unit =
                     if keep { (**base).clone() } else { Arc::unwrap_or_clone(std::mem::take(base)) };
                 if !parameters.similarity.scales_rows() {
@@ -110,14 +123,21 @@ impl FinishedRounds {
 
     /// The labelling, and the nodes with their probabilities as a model.
     pub(crate) fn into_model(self) -> Result<(Labelling, Model), Error> {
-        let FinishedRounds { labelling, candidates, nodes, soft, .. } = self;
+        let FinishedRounds { labelling, candidates, mut views, .. } = self;
+        let (nodes, soft) = views.swap_remove(0);
         let reached = nodes.affinity()?.reached(&nodes.labels);
-        let mut read = PseudoLabels::read(&soft, 0, nodes.labels.len(), &reached, &candidates);
-        if !labelling.views.is_empty() {
+        let mut read = PseudoLabels::read(&soft, 0..nodes.labels.len(), &reached, &candidates);
+        if !labelling.views.is_empty() || !labelling.known.is_empty() {
             read.replace(nodes.first_target, &labelling.pseudo_labels);
         }
         let model =
             Model::new(Arc::unwrap_or_clone(nodes.base), nodes.anchors, nodes.first_target, read, candidates);
         Ok((labelling, model))
+    }
+
+    /// The labelling with the graphs of all its views, to be corrected.
+    pub(crate) fn into_live(self) -> (Labelling, LiveParts) {
+        let FinishedRounds { labelling, candidates, shares, hypothesis, smoother, views, .. } = self;
+        (labelling, LiveParts { candidates, shares, hypothesis, smoother, views })
     }
 }

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::features::Domains;
 use crate::graph::NeighbourGraph;
 use crate::hypothesis::{AssumedMix, DECIDE_AFTER, Hypothesis, MixChoice, fit};
+use crate::known::KnownLabels;
 use crate::labelling::Round;
 use crate::labels::{ClassId, Classes};
 use crate::method::MethodChoice;
@@ -26,13 +27,15 @@ use crate::views::{self, Built, Lesson, Nodes, View, ViewName};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Runs all rounds. With `assumed`, the first anchors are made from those labels.
+/// Runs all rounds. With `assumed`, the first anchors are made from those labels. Only the first view is kept, unless the run is to
+/// be corrected later.
 pub(crate) fn run_rounds(
     domains: Domains,
     graph: Option<NeighbourGraph>,
     assumed: Option<&[Option<ClassId>]>,
     setup: &Setup<'_>,
     attempt: Attempt,
+    keeps_views: bool,
 ) -> Result<FinishedRounds, Error> {
     let rounds = setup.parameters.rounds;
     let source = Source::of(&domains);
@@ -74,8 +77,10 @@ pub(crate) fn run_rounds(
     if setup.parameters.unreached == Unreached::Nearest {
         branch.voters[0].view.nodes().fill_unreached(&mut branch.labels);
     }
+    let method = MethodChoice::asked(setup.parameters);
+    let smoother = smoother.filter(|_| keeps_views);
     let mut finished =
-        FinishedRounds::new(source, branch, choice, MethodChoice::asked(setup.parameters), neighbours_secs);
+        FinishedRounds::new(source, branch, choice, smoother, method, neighbours_secs, keeps_views);
     (finished.labelling.reach, finished.labelling.reach_secs) = (reach, reach_secs);
     Ok(finished)
 }
@@ -189,7 +194,10 @@ impl Branch {
         let agreement = self.hypothesis.map(|hypothesis| {
             if hypothesis.prior_strength > 0.0 {
                 let strength = hypothesis.prior_strength;
-                votes.iter_mut().for_each(|vote| vote.correct_class_sizes(common.shares, strength));
+                for vote in &mut votes {
+                    let factors = vote.class_size_factors(common.shares, strength, &source.candidates);
+                    vote.scale_classes(&factors, &source.candidates);
+                }
             }
             PseudoLabels::agreement(&votes)
         });
@@ -197,12 +205,14 @@ impl Branch {
             Some(_) => PseudoLabels::vote(&votes, &source.candidates),
             None => votes.swap_remove(0),
         };
+        source.known.iter().for_each(|(item, class)| self.labels.clamp(item, class));
         let mut solves: Vec<Solve> = ballots.iter().map(|ballot| ballot.solve.clone()).collect();
         if let (Some(hypothesis), Some(smoother)) = (self.hypothesis, common.smoother) {
             let go_on = || within.report();
             let share = hypothesis.smoothing;
             let candidates = &source.candidates;
             solves.push(smoother.smooth(&mut self.labels, share, candidates, setup.parameters, &go_on)?);
+            source.known.iter().for_each(|(item, class)| self.labels.clamp(item, class));
         }
         let solve = Solve::together(&solves);
         let round = self.trace.note(&ballots, &self.labels, agreement, solve, self.learning_secs);
@@ -241,25 +251,28 @@ impl Branch {
     }
 }
 
-/// The classes of the source with their counts.
+/// The classes of a run with their counts, and what is known of the items.
 struct Source {
     classes: Classes,
     ids: Vec<ClassId>,
     counts: Vec<usize>,
+    /// What a person said of target items.
+    known: KnownLabels,
     /// Classes that have a labelled node: K of eq. 8.
     candidates: Vec<bool>,
-    targets: usize,
 }
 
 impl Source {
     fn of(domains: &Domains) -> Self {
         let counts = domains.source_labels.counts();
+        let mut candidates: Vec<bool> = counts.iter().map(|&n| n > 0).collect();
+        domains.known.iter().for_each(|(_, class)| candidates[class as usize] = true);
         Source {
             classes: domains.source_labels.classes().clone(),
             ids: domains.source_labels.ids().to_vec(),
-            candidates: counts.iter().map(|&n| n > 0).collect(),
+            known: domains.known.clone(),
+            candidates,
             counts,
-            targets: domains.target_rows(),
         }
     }
 
@@ -325,13 +338,13 @@ impl Voter {
 
         let started = Instant::now();
         let classes = source.classes.len();
-        let matrix = LabelMatrix::with_masses(&nodes.labels, &nodes.masses, classes, parameters.label_weight);
+        let masses = nodes.masses(parameters.known_weight);
+        let matrix = LabelMatrix::with_masses(&nodes.labels, masses, classes, parameters.label_weight);
         let go_on = || within.report();
         let solve = propagate(&affinity, &matrix, &reached, parameters, &go_on, &mut self.soft)?;
         let solve_secs = started.elapsed().as_secs_f64();
 
-        let labels =
-            PseudoLabels::read(&self.soft, nodes.first_target, source.targets, &reached, &source.candidates);
+        let labels = PseudoLabels::read(&self.soft, nodes.targets(), &reached, &source.candidates);
         let affinity = keeps_affinity.then_some(affinity);
         Ok(Ballot { nodes, soft: &self.soft, affinity, labels, solve, graph_secs, solve_secs })
     }

@@ -159,9 +159,10 @@ pub(crate) fn build(
         let (nodes, reach_lists) = raw::nodes_as_asked(domains, graph, run)?;
         return Ok(Built { views: vec![Box::new(FixedView { name: ViewName::Raw, nodes })], reach_lists });
     }
-    let Domains { mut features, source_rows, source_labels } = domains;
+    let Domains { mut features, source_rows, source_labels, known } = domains;
     let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
     labels.resize(features.rows(), None);
+    known.mark(&mut labels, source_rows);
     let classes = source_labels.classes().len();
     let k = run.neighbours(features.rows(), classes).unwrap_or(features.rows());
 

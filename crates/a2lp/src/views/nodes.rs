@@ -8,8 +8,10 @@ use crate::features::{FeatureMatrix, class_centres, weighted_mean};
 use crate::labels::ClassId;
 use crate::neighbours::{GraphReport, NeighbourLists, Ranked, insert_nodes};
 use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters};
+use crate::propagation::Masses;
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The nodes of a view: labelled source nodes, then target items, then anchors.
@@ -19,7 +21,7 @@ pub(crate) struct Nodes {
     pub(crate) base: Arc<FeatureMatrix>,
     pub(crate) anchors: FeatureMatrix,
     /// Weights of the anchors as labelled nodes.
-    pub(crate) masses: Vec<f32>,
+    masses: Vec<f32>,
     pub(crate) first_target: usize,
     pub(crate) labels: Vec<Option<ClassId>>,
     /// Means of the source's classes, where anchors are drawn to them.
@@ -107,6 +109,29 @@ impl Nodes {
             Graph::Nearest { lists, .. } => symmetrise(lists, self.similarity),
             Graph::Full => full_graph(&self.base, &self.anchors, self.similarity),
         }
+    }
+
+    /// The same, kept apart from the nodes; `None` if all pairs are joined.
+    pub(crate) fn own_affinity(&self) -> Result<Option<Affinity<'static>>, Error> {
+        self.lists().map(|lists| symmetrise(lists, self.similarity)).transpose()
+    }
+
+    /// The neighbours of the present nodes; `None` if all pairs are joined.
+    pub(crate) fn lists(&self) -> Option<&NeighbourLists> {
+        match &self.graph {
+            Graph::Nearest { lists, .. } => Some(lists),
+            Graph::Full => None,
+        }
+    }
+
+    /// What the labelled nodes weigh.
+    pub(crate) fn masses(&self, known: f32) -> Masses<'_> {
+        Masses { targets: self.targets(), known, anchors: &self.masses }
+    }
+
+    /// The nodes that are target items.
+    pub(crate) fn targets(&self) -> Range<usize> {
+        self.first_target..self.base.rows()
     }
 
     /// The neighbour lists without anchors, if the view keeps them.

@@ -25,7 +25,7 @@ pub(super) fn nodes_as_asked(
         true => Some(reach::search(domains.features.clone(), domains.source_rows, run)?),
         false => None,
     };
-    let Domains { mut features, source_rows, source_labels } = domains;
+    let Domains { mut features, source_rows, source_labels, known } = domains;
     let classes = source_labels.classes().len();
     let mut labels: Vec<Option<ClassId>> = source_labels.ids().iter().copied().map(Some).collect();
     let mut first_target = source_rows;
@@ -36,6 +36,7 @@ pub(super) fn nodes_as_asked(
         labels = of.into_iter().map(Some).collect();
     }
     labels.resize(features.rows(), None);
+    known.mark(&mut labels, first_target);
     let scaling = match similarity.scales_rows() {
         true => Scaling::Unit { norms: Some(features.normalise_rows()) },
         false => Scaling::AsGiven,
