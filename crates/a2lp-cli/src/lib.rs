@@ -24,7 +24,6 @@ mod graph;
 mod inspect;
 mod interrupt;
 mod label;
-mod labels_file;
 mod memory;
 mod output;
 mod progress;

@@ -36,6 +36,7 @@ mod formats;
 mod guard;
 #[cfg(feature = "images")]
 pub mod images;
+mod known;
 mod names;
 mod pictures;
 mod rows;
@@ -46,6 +47,10 @@ pub use error::{DataError, Problem};
 pub use feature_file::{FeatureFile, expand, stack};
 pub use formats::{ElementType, Format, read_graph};
 pub use guard::{panic_is_caught, without_panic};
+pub use known::{KnownItem, read_known, with_known_items};
 pub use names::{Field, FieldNames};
 pub use pictures::{Picture, read_all_pictures, read_pictures};
-pub use write::{ArrayFile, LabelledFeatures, Output, TableColumn, TableFile, write_atomically};
+pub use write::{
+    ArrayFile, LabelTable, LabelledFeatures, Output, TableColumn, TableFile, check_labels_path, choice,
+    label_endings, origin, write_atomically,
+};

@@ -41,6 +41,12 @@ impl TargetTruth {
         }
     }
 
+    /// The same against another class list.
+    pub fn within(self, classes: &Classes) -> Self {
+        let labels: Vec<&str> = self.ids.iter().map(|&id| self.names[id as usize].as_str()).collect();
+        TargetTruth::new(classes, &labels)
+    }
+
     /// The truth about all items but these, given in order.
     pub fn without_rows(mut self, rows: &[usize]) -> Self {
         remove_rows(&mut self.ids, rows);

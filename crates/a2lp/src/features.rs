@@ -3,7 +3,7 @@
 
 use crate::error::{Domain, Error};
 use crate::known::KnownLabels;
-use crate::labels::{ClassId, Labels};
+use crate::labels::{ClassId, Classes, Labels};
 use rayon::prelude::*;
 
 /// Rows handled as one piece of parallel work.
@@ -253,6 +253,16 @@ impl Domains {
     /// Number of target rows.
     pub fn target_rows(&self) -> usize {
         self.features.rows - self.source_rows
+    }
+
+    /// The same with more classes, of which the source has no row. Classes that are there already stay.
+    pub fn with_classes<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, Error> {
+        let classes = self.source_labels.classes();
+        let mut all = classes.names().to_vec();
+        all.extend(names.into_iter().filter(|name| classes.find(name).is_none()).map(str::to_string));
+        let ids = self.source_labels.ids().to_vec();
+        self.source_labels = Labels::from_ids(Classes::new(all)?, ids)?;
+        Ok(self)
     }
 
     /// Target items whose class a person has named.

@@ -1,7 +1,7 @@
 //! The options of `a2lp label`.
 
 use super::*;
-use crate::labels_file::label_endings;
+use a2lp_data::label_endings;
 
 fn features_help(domain: &str) -> String {
     format!(
@@ -47,6 +47,10 @@ pub(crate) struct LabelArgs {
     /// Ids of the target items, copied to the output; not needed when the target file holds them
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) target_ids: Option<PathBuf>,
+    /// Labels that a person gave to target items, never contradicted: a table with the columns row or id, and label, as
+    /// `a2lp review` exports it, or an export of Label Studio (.json). Classes that the source lacks are allowed
+    #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
+    pub(crate) known: Option<PathBuf>,
     /// Class names, one per line; labels that are numbers are positions in this list
     #[arg(long, value_name = "FILE", help_heading = FILES, hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) class_names: Option<PathBuf>,

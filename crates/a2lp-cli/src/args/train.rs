@@ -1,7 +1,7 @@
 //! The options of `a2lp train` and `a2lp predict`.
 
 use super::*;
-use crate::labels_file::label_endings;
+use a2lp_data::label_endings;
 use a2lp_train::{Body, DeviceName, Labeller, Learner};
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 use crate::args::LabelArgs;
 use a2lp::evaluation::TargetTruth;
 use a2lp::{CheckedParameters, Classes, Domains, FeatureMatrix, Labels, Shape};
-use a2lp_data::{FeatureFile, read_class_names, read_ids, read_labels, stack};
+use a2lp_data::{FeatureFile, read_class_names, read_ids, read_known, read_labels, stack, with_known_items};
 use a2lp_report::record::{Input, Inputs};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use std::path::{Path, PathBuf};
 
 /// The input of a run, features still on disk.
@@ -32,6 +32,21 @@ impl Loaded {
         let Input { rows, skipped_rows, .. } = &self.inputs.target;
         let kept = || (0..*rows).filter(|row| skipped_rows.binary_search(row).is_err()).collect();
         (!skipped_rows.is_empty()).then(kept)
+    }
+
+    /// The same with labels that a person gave to target items.
+    fn told(mut self, path: &Path) -> anyhow::Result<Self> {
+        let (known, rows) = (read_known(path)?, self.target_rows());
+        let told = with_known_items(self.domains, known, rows.as_deref(), self.ids.as_deref());
+        let (domains, new) = told.map_err(|message| anyhow!("{}: {message}", path.display()))?;
+        let count = domains.known().len();
+        eprintln!("note: {}: {count} target items have a known label", path.display());
+        if let [first, ..] = &new[..] {
+            eprintln!("note: {} of their classes are new to the source ({first}…)", new.len());
+        }
+        self.truth = self.truth.map(|truth| truth.within(domains.source_labels().classes()));
+        self.domains = domains;
+        Ok(self)
     }
 }
 
@@ -153,7 +168,11 @@ impl Opened {
         }
         let inputs = Inputs { source: source_input, source_labels: labels_path, target: target_input };
         let domains = Domains::stacked(features, source_rows, labels)?;
-        Ok(Loaded { domains, truth, ids, inputs })
+        let mut loaded = Loaded { domains, truth, ids, inputs };
+        if let Some(path) = &args.known {
+            loaded = loaded.told(path)?;
+        }
+        Ok(loaded)
     }
 }
 

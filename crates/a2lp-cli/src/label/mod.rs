@@ -5,7 +5,6 @@ pub(crate) mod input;
 
 use crate::Outcome;
 use crate::args::{LabelArgs, Preset};
-use crate::labels_file::{LabelTable, check_labels_path};
 use crate::memory;
 use crate::output::{check_folder, record_path, refuse_existing, trace_path, write_compact_json, write_json};
 use crate::progress::ProgressBars;
@@ -13,6 +12,7 @@ use crate::report::{self, Drawings};
 use a2lp::evaluation::Evaluator;
 use a2lp::{CheckedParameters, Domains, GraphMethod, Labelling, Method, NeighbourGraph, Parameters, Plan};
 use a2lp_data::read_graph;
+use a2lp_data::{LabelTable, check_labels_path};
 use a2lp_report::record::{Circumstances, Inputs, Memory};
 use a2lp_report::{Chapter, Layout, Run, RunRecord, Trace, Watcher};
 use anyhow::{Context, bail};
@@ -204,5 +204,5 @@ fn write_labels(args: &LabelArgs, labelled: &Labelled, rows: Option<&[usize]>) -
         probabilities: args.probabilities,
         ..LabelTable::of(&labelled.labelling)
     };
-    table.write(&args.out, args.force)
+    Ok(table.write(&args.out, args.force)?)
 }

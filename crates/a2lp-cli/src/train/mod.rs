@@ -9,12 +9,12 @@ pub(crate) use predict::predict;
 
 use crate::Outcome;
 use crate::args::{DrawingOptions, OptionTable, Preset, ReportOptions, TrainArgs, TrainHow};
-use crate::labels_file::LabelTable;
 use crate::output::write_json;
 use crate::report::Drawings;
 use crate::table::{percent, render};
 use a2lp::evaluation::TargetTruth;
 use a2lp::{Classes, PseudoLabels};
+use a2lp_data::LabelTable;
 use a2lp_data::write_atomically;
 use a2lp_report::{Chapter, Experiment};
 use a2lp_train::{

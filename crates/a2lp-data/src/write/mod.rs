@@ -2,11 +2,13 @@
 
 mod arrays;
 mod features;
+mod labels;
 mod tables;
 
 pub(crate) use arrays::Array;
 pub use arrays::ArrayFile;
 pub use features::LabelledFeatures;
+pub use labels::{LabelTable, check_labels_path, choice, label_endings, origin};
 pub use tables::{TableColumn, TableFile};
 
 use crate::error::{DataError, Problem};

@@ -1,10 +1,11 @@
-//! The labels file: one row per target item, in the format that its ending names.
+//! A labels file: one row per target item, in the format that its ending names.
 //!
 //! [`LabelTable::columns`] is the one list of columns. Every format writes that list.
 
-use crate::output::{refuse_existing, write_compact_json};
+use super::{ArrayFile, TableColumn, TableFile, write_atomically};
+use crate::error::{DataError, Problem};
+use crate::formats::Format;
 use a2lp::{ClassId, Classes, Labelling, PseudoLabels};
-use a2lp_data::{ArrayFile, DataError, Format, TableColumn, TableFile, write_atomically};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -23,7 +24,7 @@ enum LabelFormat {
 
 impl LabelFormat {
     /// By the ending of the name; without one it is CSV.
-    fn of(path: &Path) -> anyhow::Result<Self> {
+    fn of(path: &Path) -> Result<Self, DataError> {
         let Some(ending) = path.extension().and_then(OsStr::to_str) else { return Ok(LabelFormat::Csv) };
         match (ending, Format::of_ending(path)) {
             ("jsonl", _) => Ok(LabelFormat::JsonLines),
@@ -34,39 +35,62 @@ impl LabelFormat {
                 Format::to_write(path)?;
                 Ok(LabelFormat::Table)
             }
-            _ => anyhow::bail!("{}: labels are written as {}", path.display(), label_endings()),
+            _ => Err(DataError::new(
+                path,
+                Problem::Unsupported(format!("labels are written as {}", label_endings())),
+            )),
         }
     }
 }
 
 /// The endings of labels files, for messages and help texts.
-pub(crate) fn label_endings() -> String {
+pub fn label_endings() -> String {
     let [csv, parquet, arrow, npz] =
         [Format::Csv, Format::Parquet, Format::Arrow, Format::Npz].map(Format::endings);
     format!("{csv}, {parquet}, {arrow}, {npz}, .jsonl (JSON lines) or .json (tasks for Label Studio)")
 }
 
+/// Where a label comes from, in files.
+pub fn origin(is_from_person: bool) -> &'static str {
+    if is_from_person { "person" } else { "propagated" }
+}
+
+/// A class chosen, as Label Studio has it.
+pub fn choice(name: &str) -> serde_json::Value {
+    json!({ "from_name": "label", "to_name": "item", "type": "choices", "value": { "choices": [name] } })
+}
+
 /// Refuses a labels file that could not be written, before there is anything to write.
-pub(crate) fn check_labels_path(path: &Path, force: bool) -> anyhow::Result<()> {
+pub fn check_labels_path(path: &Path, force: bool) -> Result<(), DataError> {
     LabelFormat::of(path)?;
-    Ok(refuse_existing(path, force)?)
+    match path.exists() && !force {
+        true => Err(DataError::new(path, Problem::Exists)),
+        false => Ok(()),
+    }
 }
 
 /// The labels of a target, to be written into a file.
-pub(crate) struct LabelTable<'a> {
-    pub(crate) classes: &'a Classes,
-    pub(crate) labels: &'a PseudoLabels,
+pub struct LabelTable<'a> {
+    /// The class list.
+    pub classes: &'a Classes,
+    /// The labels.
+    pub labels: &'a PseudoLabels,
     /// Row of each item, where rows were left out.
-    pub(crate) rows: Option<&'a [usize]>,
-    pub(crate) ids: Option<&'a [String]>,
+    pub rows: Option<&'a [usize]>,
+    /// Ids of the items.
+    pub ids: Option<&'a [String]>,
     /// Views of a consensus that gave each item its label.
-    pub(crate) votes: Option<Vec<usize>>,
+    pub votes: Option<Vec<usize>>,
     /// How much of the source points at each item.
-    pub(crate) reach: Option<&'a [f32]>,
+    pub reach: Option<&'a [f32]>,
     /// Classes that unknown items look most like.
-    pub(crate) nearest_labels: Option<&'a [Option<ClassId>]>,
+    pub nearest_labels: Option<&'a [Option<ClassId>]>,
+    /// Where each label comes from: `propagated` or `person`.
+    pub origin: Option<Vec<&'static str>>,
+    /// Was the label of each item accepted in a review?
+    pub accepted: Option<Vec<bool>>,
     /// Write the probability of every class as well?
-    pub(crate) probabilities: bool,
+    pub probabilities: bool,
 }
 
 /// A column of the file: a value for every item.
@@ -83,17 +107,21 @@ enum Values<'a> {
 
 impl<'a> LabelTable<'a> {
     /// Everything that a run says of its items.
-    pub(crate) fn of(labelling: &'a Labelling) -> Self {
+    pub fn of(labelling: &'a Labelling) -> Self {
         LabelTable {
             votes: labelling.votes(),
             reach: labelling.reach.as_ref().map(|reach| &reach.values[..]),
             nearest_labels: labelling.nearest_labels.as_deref(),
+            origin: (!labelling.known.is_empty()).then(|| {
+                let items = 0..labelling.pseudo_labels.len();
+                items.map(|item| origin(labelling.known.get(item).is_some())).collect()
+            }),
             ..Self::new(&labelling.classes, &labelling.pseudo_labels)
         }
     }
 
     /// The labels alone.
-    pub(crate) fn new(classes: &'a Classes, labels: &'a PseudoLabels) -> Self {
+    pub fn new(classes: &'a Classes, labels: &'a PseudoLabels) -> Self {
         LabelTable {
             classes,
             labels,
@@ -102,18 +130,23 @@ impl<'a> LabelTable<'a> {
             votes: None,
             reach: None,
             nearest_labels: None,
+            origin: None,
+            accepted: None,
             probabilities: false,
         }
     }
 
     /// Writes it, in the format that the ending of `path` names.
-    pub(crate) fn write(&self, path: &Path, force: bool) -> anyhow::Result<()> {
+    pub fn write(&self, path: &Path, force: bool) -> Result<(), DataError> {
         match LabelFormat::of(path)? {
             LabelFormat::Csv => write_atomically(path, force, |file| self.csv(file))?,
             LabelFormat::JsonLines => write_atomically(path, force, |file| self.json_lines(file))?,
             LabelFormat::Npz => self.write_arrays(path, force)?,
             LabelFormat::Table => self.write_table(path, force)?,
-            LabelFormat::LabelStudio => write_compact_json(path, force, &self.tasks())?,
+            LabelFormat::LabelStudio => write_atomically(path, force, |file| {
+                serde_json::to_writer(&mut *file, &self.tasks())?;
+                file.write_all(b"\n")
+            })?,
         }
         Ok(())
     }
@@ -138,6 +171,11 @@ impl<'a> LabelTable<'a> {
         columns.extend(reach.map(|reach| floats("reach", reach)));
         columns.extend(nearest_labels.map(|nearest| {
             words("nearest_label", Box::new(|item| nearest[item].map(|class| classes.name(class))))
+        }));
+        columns
+            .extend(self.origin.as_ref().map(|origin| words("origin", Box::new(|item| Some(origin[item])))));
+        columns.extend(self.accepted.as_ref().map(|accepted| {
+            words("accepted", Box::new(|item| Some(if accepted[item] { "true" } else { "false" })))
         }));
         columns
     }
@@ -277,9 +315,7 @@ impl<'a> LabelTable<'a> {
                     json!({
                         "model_version": concat!("a2lp ", env!("CARGO_PKG_VERSION")),
                         "score": labels.confidence()[item],
-                        "result": [{
-                            "from_name": "label", "to_name": "item", "type": "choices", "value": { "choices": [name] },
-                        }],
+                        "result": [choice(name)],
                     })
                 })
                 .into_iter()
@@ -291,7 +327,16 @@ impl<'a> LabelTable<'a> {
             if let Some(class) = self.nearest_labels.and_then(|nearest| nearest[item]) {
                 data["nearest_label"] = self.classes.name(class).into();
             }
-            json!({ "data": data, "predictions": predictions })
+            if let Some(accepted) = &self.accepted {
+                data["accepted"] = accepted[item].into();
+            }
+            // What a person said is an annotation, not a guess of ours.
+            let said =
+                self.origin.as_ref().is_some_and(|origin| origin[item] == crate::write::labels::origin(true));
+            match label.filter(|_| said) {
+                Some(name) => json!({ "data": data, "annotations": [{ "result": [choice(name)] }] }),
+                None => json!({ "data": data, "predictions": predictions }),
+            }
         };
         order.into_iter().map(task).collect()
     }

@@ -1,0 +1,29 @@
+//! Labels that a2lp gave, checked, corrected and signed off by a person.
+//!
+//! ```text
+//! events ─► Session ─► labels, what to look at, the state of the audit
+//!    │          ▲
+//!    └► Journal ┘   on the disk before they count
+//! ```
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`audit`] | how many labels are wrong, with statements that hold whenever one stops |
+//! | [`Seed`] | the order in which an audit draws items |
+//! | [`Event`], [`Journal`] | what a person did, and the file that keeps it |
+//! | [`Session`] | corrections in, changed labels out; undo; versions of the labels and their audit |
+
+#![warn(clippy::unwrap_used)]
+
+pub mod audit;
+mod draw;
+mod error;
+mod event;
+mod journal;
+mod session;
+
+pub use draw::Seed;
+pub use error::ReviewError;
+pub use event::{AuditSettings, Event};
+pub use journal::{Header, Journal, Past};
+pub use session::{CheckView, Effect, FinishedRun, FullRun, Group, ItemView, Origin, Session, SetView, Task};
