@@ -37,6 +37,7 @@ mod guard;
 #[cfg(feature = "images")]
 pub mod images;
 mod known;
+mod label_rows;
 mod names;
 mod pictures;
 mod rows;
@@ -48,6 +49,7 @@ pub use feature_file::{FeatureFile, expand, stack};
 pub use formats::{ElementType, Format, read_graph};
 pub use guard::{panic_is_caught, without_panic};
 pub use known::{KnownItem, read_known, with_known_items};
+pub use label_rows::{LabelRow, read_label_rows};
 pub use names::{Field, FieldNames};
 pub use pictures::{Picture, read_all_pictures, read_pictures};
 pub use write::{

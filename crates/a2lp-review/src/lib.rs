@@ -11,17 +11,21 @@
 //! | [`audit`] | how many labels are wrong, with statements that hold whenever one stops |
 //! | [`Seed`] | the order in which an audit draws items |
 //! | [`Event`], [`Journal`] | what a person did, and the file that keeps it |
-//! | [`Session`] | corrections in, changed labels out; undo; versions of the labels and their audit |
+//! | [`Session`] | corrections in, changed labels out; undo; versions of the labels and their audit; exports |
+//! | [`Certificate`], [`verify`] | what an audit showed, and showing it again |
 
 #![warn(clippy::unwrap_used)]
 
 pub mod audit;
+mod certificate;
 mod draw;
 mod error;
 mod event;
+mod export;
 mod journal;
 mod session;
 
+pub use certificate::{Certificate, CertifiedAnswer, verify};
 pub use draw::Seed;
 pub use error::ReviewError;
 pub use event::{AuditSettings, Event};

@@ -159,6 +159,16 @@ impl PseudoLabels {
         }
     }
 
+    /// Puts a person's word about an item in place of the label: a class, or that no class fits.
+    pub fn take_word(&mut self, item: usize, class: Option<ClassId>) {
+        match class {
+            Some(class) => self.clamp(item, class),
+            None => {
+                self.take_label(item);
+            }
+        }
+    }
+
     /// Gives an item the class that a person has named.
     pub(crate) fn clamp(&mut self, item: usize, class: ClassId) {
         self.labels[item] = Some(class);

@@ -7,7 +7,13 @@ use crate::event::{AuditSettings, Event};
 use serde::Serialize;
 
 /// The probability that any statement of an audit is false.
-pub const DELTA: f64 = 0.05;
+pub(crate) const DELTA: f64 = 0.05;
+
+/// The probability that a statement about a version is false: δ/2^k for the k-th, so that all of them together keep to δ; δ for labels that
+/// were declared final.
+pub(crate) fn delta_of(version: u32, is_final: bool) -> f64 {
+    if is_final { DELTA } else { DELTA / 2f64.powi(version as i32) }
+}
 
 /// A ladder over the items of one version.
 pub(super) struct AuditedVersion {
@@ -76,9 +82,7 @@ impl Session {
 
     /// The check as it stands. The labels must be those that were last looked at; see [`Session::needed_version`].
     pub fn check_view(&mut self) -> Result<CheckView, ReviewError> {
-        if self.needed_version().is_some() {
-            return Err(ReviewError::refused("the labels changed since they were last looked at"));
-        }
+        self.must_be_current()?;
         let audited = self.audited();
         let ladder = &audited.ladder;
         let sets: Vec<SetView> = (1..=SETS).map(|set| audited.set_view(set, self)).collect();
@@ -105,29 +109,38 @@ impl Session {
         self.state.version.as_ref().map_or(1, |version| version.number)
     }
 
-    /// The probability that a statement about a version is false: δ/2^k for the k-th, so that all of them together keep to δ; δ for
-    /// labels that were declared final.
-    pub(crate) fn delta(&self) -> f64 {
-        match self.state.settings.final_labels {
-            true => DELTA,
-            false => DELTA / 2f64.powi(self.version() as i32),
-        }
+    /// What the audit is to show.
+    pub fn settings(&self) -> AuditSettings {
+        self.state.settings
+    }
+
+    /// The label of an item.
+    pub(crate) fn label(&self, item: usize) -> Option<&str> {
+        let labelling = self.labelling();
+        labelling.pseudo_labels.labels()[item].map(|class| labelling.classes.name(class))
     }
 
     /// Does a person's answer contradict the label?
     pub(crate) fn is_wrong(&self, item: usize, said: Option<&str>) -> bool {
-        let labelling = self.labelling();
-        let label = labelling.pseudo_labels.labels()[item].map(|class| labelling.classes.name(class));
+        let label = self.label(item);
         label.is_none() || label != said
     }
 
-    /// The items that the audit speaks of, and how large the set is that was signed off.
-    pub(crate) fn audited_items(&mut self) -> (Vec<usize>, Ladder) {
+    /// The items that the audit speaks of, the most confident first, and the audit.
+    pub(crate) fn audited_items(&mut self) -> Result<(Vec<usize>, Ladder), ReviewError> {
+        self.must_be_current()?;
         let audited = self.audited();
         let ranked = audited.ladder.ranked().iter().map(|&at| audited.population[at]).collect();
         let ladder = audited.ladder.clone();
         self.audited = Some(audited);
-        (ranked, ladder)
+        Ok((ranked, ladder))
+    }
+
+    fn must_be_current(&self) -> Result<(), ReviewError> {
+        match self.needed_version() {
+            Some(_) => Err(ReviewError::refused("the labels changed since they were last looked at")),
+            None => Ok(()),
+        }
     }
 
     /// Takes the last answer into the ladder, if there is one.
@@ -152,7 +165,11 @@ impl Session {
             self.draw.iter().map(|&item| place[item]).filter(|&at| at != usize::MAX).collect();
         let confidence: Vec<f64> = population.iter().map(|&item| self.confidence(item)).collect();
         let AuditSettings { max_error, first_set, .. } = self.state.settings;
-        let promise = Promise { max_error, delta: self.delta(), first_set };
+        let promise = Promise {
+            max_error,
+            delta: delta_of(self.version(), self.state.settings.final_labels),
+            first_set,
+        };
         let mut audited =
             AuditedVersion { ladder: Ladder::new(&confidence, &draw, promise), population, answers: 0 };
         self.replay(&mut audited);

@@ -8,6 +8,7 @@ mod items;
 mod state;
 
 pub use check::{CheckView, SetView};
+pub(crate) use check::{DELTA, delta_of};
 pub use items::{Group, ItemView, Origin};
 
 use crate::draw::Seed;

@@ -1,0 +1,105 @@
+//! What goes out at the end: labels with what people said, and the corrections alone.
+
+use crate::error::ReviewError;
+use crate::session::{Origin, Session};
+use a2lp::PseudoLabels;
+use a2lp_data::{LabelTable, choice, origin};
+use serde_json::{Value, json};
+use std::path::Path;
+
+impl Session {
+    /// The labels with everything that people said. What was answered in the check is in place here.
+    pub fn final_labels(&self) -> PseudoLabels {
+        let labelling = self.labelling();
+        let mut labels = labelling.pseudo_labels.clone();
+        for (item, said) in self.answers() {
+            labels.take_word(*item, said.as_deref().and_then(|name| labelling.classes.find(name)));
+        }
+        labels
+    }
+
+    /// Writes the labels in the format that the ending of `path` names, with the columns `origin` and `accepted`. `accept` is the set to
+    /// accept, in tenths; the largest one that is signed off unless it is given.
+    pub fn write_labels(
+        &mut self,
+        path: &Path,
+        force: bool,
+        probabilities: bool,
+        accept: Option<usize>,
+    ) -> Result<(), ReviewError> {
+        let accepted = self.accepted(accept)?;
+        let (labelling, labels, task) = (self.labelling(), self.final_labels(), self.task());
+        let is_from_person = |item: usize| self.origin(item) != Origin::Propagated;
+        let table = LabelTable {
+            labels: &labels,
+            rows: task.rows.as_deref(),
+            ids: task.ids.as_deref(),
+            origin: Some((0..labels.len()).map(|item| origin(is_from_person(item))).collect()),
+            accepted: Some(accepted),
+            probabilities,
+            ..LabelTable::of(labelling)
+        };
+        Ok(table.write(path, force)?)
+    }
+
+    /// Which items are accepted: those of the signed-off set, and those of which a person spoke.
+    fn accepted(&mut self, accept: Option<usize>) -> Result<Vec<bool>, ReviewError> {
+        let items = self.labelling().pseudo_labels.len();
+        let mut accepted: Vec<bool> =
+            (0..items).map(|item| self.origin(item) != Origin::Propagated).collect();
+        // Without an answer nothing is signed off, and labels that nobody looked at need no version.
+        if !self.answers().is_empty() && self.needed_version().is_none() {
+            let (ranked, ladder) = self.audited_items()?;
+            let set = accept.unwrap_or(ladder.signed_off()).min(ladder.signed_off());
+            for &item in &ranked[..ladder.set_size(set)] {
+                // Of an item that no class fits there is no label to accept.
+                accepted[item] |= self.origin(item) == Origin::Propagated;
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// Everything that a person said: item, class and whether it was in the check. Items that no class fits are left out.
+    pub fn said(&self) -> Vec<(usize, &str, Origin)> {
+        let corrections =
+            self.corrections().iter().map(|(&item, name)| (item, name.as_str(), Origin::Corrected));
+        let answers = self.answers().iter();
+        let answers = answers.filter_map(|(item, name)| Some((*item, name.as_deref()?, Origin::Checked)));
+        let mut said: Vec<_> = corrections.chain(answers).collect();
+        said.sort_by_key(|(item, ..)| *item);
+        said
+    }
+
+    /// What a person said, as a table that `a2lp label --known` reads.
+    pub fn corrections_csv(&self) -> String {
+        let mut text =
+            String::from(if self.task().ids.is_some() { "row,id,label,kind\n" } else { "row,label,kind\n" });
+        for (item, name, origin) in self.said() {
+            let kind = if origin == Origin::Checked { "check" } else { "correction" };
+            text += &format!("{},", self.task().row(item));
+            if let Some(ids) = &self.task().ids {
+                text += &format!("{},", quoted(&ids[item]));
+            }
+            text += &format!("{},{kind}\n", quoted(name));
+        }
+        text
+    }
+
+    /// The same as annotated tasks for Label Studio, which `a2lp label --known` reads too.
+    pub fn corrections_json(&self) -> Value {
+        let task = |(item, name, _): (usize, &str, Origin)| {
+            let row = self.task().row(item);
+            let id = self.task().ids.as_ref().map_or_else(|| row.to_string(), |ids| ids[item].clone());
+            json!({ "data": { "item": id, "row": row }, "annotations": [{ "result": [choice(name)] }] })
+        };
+        self.said().into_iter().map(task).collect()
+    }
+}
+
+/// A field of a CSV file.
+fn quoted(field: &str) -> String {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.to_string(),
+    }
+}
