@@ -28,6 +28,7 @@ mod memory;
 mod output;
 mod progress;
 mod report;
+mod review;
 mod table;
 #[cfg(feature = "networks")]
 mod train;
@@ -105,6 +106,7 @@ fn run(args: Vec<OsString>) -> anyhow::Result<Outcome> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Review(args) => review::run(&args),
         #[cfg(feature = "networks")]
         Command::Extract(args) => extract::run(&args),
         #[cfg(feature = "networks")]

@@ -13,6 +13,11 @@ pub(crate) fn trace_path(out: &Path) -> PathBuf {
     beside(out, ".trace.json")
 }
 
+/// The journal of a review of these labels.
+pub(crate) fn journal_path(out: &Path) -> PathBuf {
+    beside(out, ".review.jsonl")
+}
+
 fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = out.as_os_str().to_owned();
     name.push(ending);

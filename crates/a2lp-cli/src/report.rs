@@ -273,13 +273,8 @@ pub(crate) fn add_thumbnails(trace: &mut Trace, target: &Path) -> anyhow::Result
         return Ok(());
     };
     for (item, picture) in items.iter_mut().zip(pictures) {
-        let small = picture.shrunk(THUMBNAIL_SIDE);
-        let colour = if small.channels == 3 { png::ColorType::Rgb } else { png::ColorType::Grayscale };
-        let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, small.width as u32, small.height as u32);
-        encoder.set_color(colour);
-        encoder.write_header()?.write_image_data(&small.pixels)?;
-        item.thumbnail = Some(base64::engine::general_purpose::STANDARD.encode(bytes));
+        let png = picture.shrunk(THUMBNAIL_SIDE).png();
+        item.thumbnail = png.map(|png| base64::engine::general_purpose::STANDARD.encode(png));
     }
     Ok(())
 }

@@ -47,6 +47,16 @@ impl Picture {
         }
         Picture { width, height, channels: self.channels, pixels }
     }
+
+    /// As a PNG; `None` if it has no pixels.
+    pub fn png(&self) -> Option<Vec<u8>> {
+        let colour = if self.channels == 3 { png::ColorType::Rgb } else { png::ColorType::Grayscale };
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
+        encoder.set_color(colour);
+        encoder.write_header().ok()?.write_image_data(&self.pixels).ok()?;
+        Some(bytes)
+    }
 }
 
 /// The images of these rows from an array of images (n × h × w or n × h × w × 3, u8): an `.npy` file, or the field `images`

@@ -44,8 +44,9 @@ mod watch;
 mod words;
 
 pub use figures::{FigureFile, figures};
-pub use page::page;
+pub use page::{MAP_SCRIPT, STYLE, page};
 pub use record::RunRecord;
+pub use svg::class_colour;
 pub use trace::Trace;
 pub use tsne::lay_out;
 pub use watch::{Layout, Watcher};

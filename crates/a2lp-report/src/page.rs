@@ -13,7 +13,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("page/style.css");
+/// The looks of the report, for pages that look alike.
+pub const STYLE: &str = include_str!("page/style.css");
+/// The map of the items, for pages that have one.
+pub const MAP_SCRIPT: &str = include_str!("page/map.js");
 const SCRIPT: &str = include_str!("page/script.js");
 /// A page stays below this, whatever is on it.
 const MAX_BYTES: usize = 2_900_000;
@@ -75,7 +78,7 @@ fn compose(chapters: &[Chapter], points: usize, items: usize) -> String {
 {body}
 </main>
 <footer>Made by a2lp {version}. This file holds everything it shows and loads nothing.</footer>
-<script>{SCRIPT}</script>
+<script>{MAP_SCRIPT}{SCRIPT}</script>
 </body>
 </html>
 "#,

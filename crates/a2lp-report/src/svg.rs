@@ -43,7 +43,7 @@ impl Ink {
 }
 
 /// Colours for classes that tell well apart on light and dark ground; beyond ten they are spread round the wheel.
-pub(crate) fn class_colour(class: usize) -> String {
+pub fn class_colour(class: usize) -> String {
     const FIRST: [&str; 10] = [
         "#3b7dd8", "#e8871e", "#3fa35b", "#d64545", "#9063cd", "#a1725b", "#de6fa9", "#7b848f", "#b5a51f",
         "#25a9bd",

@@ -79,12 +79,15 @@ struct Audited<'a> {
     confidence: f64,
 }
 
-fn fingerprint(items: &[Audited<'_>]) -> String {
-    let mut hash = Sha256::new();
-    for Audited { row, label, confidence } in items {
-        hash.update(format!("{row}\t{label}\t{confidence:.6}\n"));
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 in hexadecimal digits.
+pub fn fingerprint(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn fingerprint_of(items: &[Audited<'_>]) -> String {
+    let line =
+        |Audited { row, label, confidence }: &Audited<'_>| format!("{row}\t{label}\t{confidence:.6}\n");
+    fingerprint(items.iter().map(line).collect::<String>().as_bytes())
 }
 
 /// A statement for people.
@@ -161,7 +164,7 @@ impl Session {
             version_delta: ladder.promise().delta,
             seed: self.seed(),
             items: items.len(),
-            labels_sha256: fingerprint(&audited),
+            labels_sha256: fingerprint_of(&audited),
             accepted_set: set,
             accepted_items: accepted,
             least_confidence: accepted.checked_sub(1).map_or(1.0, |last| self.confidence(ranked[last])),
@@ -214,7 +217,7 @@ pub fn verify(certificate: &Certificate, file: &[LabelRow]) -> Result<Vec<String
     {
         return Err(format!("row {} was answered, but the file does not have it", missing.row));
     }
-    if audited.len() != certificate.items || fingerprint(&audited) != certificate.labels_sha256 {
+    if audited.len() != certificate.items || fingerprint_of(&audited) != certificate.labels_sha256 {
         return Err("these are not the labels that the certificate speaks of; give it the file that the review exported".into());
     }
     let mut holds = vec![format!("the file has the {} labels that the certificate speaks of", audited.len())];

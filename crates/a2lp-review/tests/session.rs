@@ -197,7 +197,7 @@ fn a_certificate_can_be_worked_out_again_and_none_of_it_can_be_changed() {
     for item in session.groups(40).into_iter().map(|group| group.items[0].item) {
         act(&mut session, &mut events, correct(item as u64, &truth[item]));
     }
-    let settings = AuditSettings { max_error: 0.2, ..Default::default() };
+    let settings = AuditSettings { max_error: 0.12, ..Default::default() };
     act(&mut session, &mut events, Event::Promise(settings));
     answer(&mut session, &mut events, &truth, 60);
     let item = look(&mut session, &mut events).next.unwrap();

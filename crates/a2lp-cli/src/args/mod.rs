@@ -7,6 +7,7 @@ mod experiment;
 mod extract;
 mod label;
 mod parameters;
+mod review;
 #[cfg(feature = "networks")]
 mod train;
 
@@ -23,6 +24,7 @@ pub(crate) use label::LabelArgs;
 use parameters::{MethodOptions, TableArgs};
 #[cfg(feature = "networks")]
 pub(crate) use parameters::{OptionTable, PairsOptions, TrainOptions};
+pub(crate) use review::ReviewArgs;
 #[cfg(feature = "networks")]
 pub(crate) use train::{PredictArgs, TrainArgs, TrainHow};
 
@@ -54,6 +56,7 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     Inspect(InspectArgs),
     Demo(DemoArgs),
+    Review(ReviewArgs),
     Report(ReportArgs),
     Extract(ExtractArgs),
     Train(Box<TrainArgs>),

@@ -106,6 +106,25 @@ pub(crate) fn label_files(args: &LabelArgs, command: Vec<String>) -> anyhow::Res
     Ok(FinishedCommand { outcome, warnings, text, drawn })
 }
 
+/// The data of a run and its parameters, to be run again.
+pub(crate) struct Prepared {
+    pub(crate) domains: Domains,
+    pub(crate) parameters: CheckedParameters,
+    /// The rows of the target's files that the items are, where rows were left out.
+    pub(crate) rows: Option<Vec<usize>>,
+    pub(crate) ids: Option<Vec<String>>,
+}
+
+/// Reads what a run reads, on as many threads.
+pub(crate) fn prepare_again(args: &LabelArgs, threads: usize) -> anyhow::Result<Prepared> {
+    let opened = input::open(args)?;
+    let (_, plan) = plan(args, &opened)?;
+    memory::check(&plan, args.max_memory)?;
+    let parameters = resolve(args).threads(threads).check()?;
+    let loaded = opened.load(args, &parameters)?;
+    Ok(Prepared { rows: loaded.target_rows(), domains: loaded.domains, parameters, ids: loaded.ids })
+}
+
 fn max_unreached(args: &LabelArgs) -> anyhow::Result<f64> {
     let share = args.max_unreached.unwrap_or(MAX_UNREACHED);
     if !(0.0..=1.0).contains(&share) {

@@ -225,12 +225,14 @@ impl Session {
         Ok(self.effect(&before, Vec::new(), 0))
     }
 
-    /// The full run that the corrections call for; `None` if the last one knew them all, or if labels are final.
+    /// Do the corrections call for a full run? Not if the last one knew them all, nor if labels are final.
+    pub fn is_run_due(&self) -> bool {
+        self.state.corrections != self.told && !self.state.is_final()
+    }
+
+    /// The full run that the corrections call for, with a copy of the data.
     pub fn due_run(&self) -> Result<Option<FullRun>, ReviewError> {
-        match self.state.corrections == self.told || self.state.is_final() {
-            true => Ok(None),
-            false => Ok(Some(self.state.full_run()?)),
-        }
+        Ok(self.is_run_due().then(|| self.state.full_run()).transpose()?)
     }
 
     fn effect(&self, before: &[Option<u32>], items: Vec<usize>, passed_over: usize) -> Effect {

@@ -1,0 +1,182 @@
+//! What items look like: pictures and texts that the page shows. Items are asked for by number, never by a path.
+
+use a2lp_data::Picture;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+#[cfg(feature = "images")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Pixels a side of a small picture, and of a large one.
+#[cfg(feature = "images")]
+const SIDES: (usize, usize) = (224, 1024);
+/// Most bytes of a file that is sent as it is.
+const MAX_FILE: u64 = 32 << 20;
+/// Most bytes of small pictures that are kept.
+#[cfg(feature = "images")]
+const MAX_KEPT: usize = 64 << 20;
+
+/// Pictures and texts of the items of a session.
+#[derive(Default)]
+pub struct Looks {
+    /// A picture for each item.
+    pub pictures: Pictures,
+    /// A text for each item.
+    pub texts: Option<Vec<String>>,
+    #[cfg(feature = "images")]
+    kept: Mutex<Kept>,
+}
+
+/// Small pictures that were made already.
+#[cfg(feature = "images")]
+#[derive(Default)]
+struct Kept {
+    small: HashMap<usize, Vec<u8>>,
+    bytes: usize,
+}
+
+/// Where pictures come from.
+#[derive(Default)]
+pub enum Pictures {
+    /// There are none.
+    #[default]
+    None,
+    /// An image file for each item that has one.
+    Files(Vec<Option<PathBuf>>),
+    /// Pixels in memory, one picture for each item.
+    Pixels(Vec<Picture>),
+}
+
+impl Looks {
+    /// Pictures and texts.
+    pub fn new(pictures: Pictures, texts: Option<Vec<String>>) -> Self {
+        Looks { pictures, texts, ..Looks::default() }
+    }
+
+    /// Is there a picture of any item?
+    pub fn has_pictures(&self) -> bool {
+        match &self.pictures {
+            Pictures::None => false,
+            Pictures::Files(files) => files.iter().any(Option::is_some),
+            Pictures::Pixels(pictures) => !pictures.is_empty(),
+        }
+    }
+
+    /// The picture of an item, and its type.
+    pub(crate) fn picture(&self, item: usize, is_small: bool) -> Option<(&'static str, Vec<u8>)> {
+        match &self.pictures {
+            Pictures::None => None,
+            Pictures::Files(files) => self.file(item, files.get(item)?.as_deref()?, is_small),
+            Pictures::Pixels(pictures) => Some(("image/png", pictures.get(item)?.png()?)),
+        }
+    }
+
+    /// A file, made smaller if this build can decode it.
+    fn file(&self, item: usize, path: &Path, is_small: bool) -> Option<(&'static str, Vec<u8>)> {
+        self.smaller(item, path, is_small).map(|jpeg| ("image/jpeg", jpeg)).or_else(|| as_it_is(path))
+    }
+
+    #[cfg(not(feature = "images"))]
+    fn smaller(&self, _: usize, _: &Path, _: bool) -> Option<Vec<u8>> {
+        None
+    }
+
+    #[cfg(feature = "images")]
+    fn smaller(&self, item: usize, path: &Path, is_small: bool) -> Option<Vec<u8>> {
+        if let Some(kept) = is_small.then(|| self.kept().small.get(&item).cloned()).flatten() {
+            return Some(kept);
+        }
+        let side = if is_small { SIDES.0 } else { SIDES.1 };
+        let jpeg = a2lp_data::images::thumbnail(path, side).ok()?;
+        if is_small {
+            self.keep(item, &jpeg);
+        }
+        Some(jpeg)
+    }
+
+    #[cfg(feature = "images")]
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(feature = "images")]
+    fn keep(&self, item: usize, jpeg: &[u8]) {
+        let mut kept = self.kept();
+        if kept.bytes + jpeg.len() > MAX_KEPT {
+            *kept = Kept::default();
+        }
+        kept.bytes += jpeg.len();
+        kept.small.insert(item, jpeg.to_vec());
+    }
+}
+
+/// The bytes of a file, if it is a picture that browsers show.
+fn as_it_is(path: &Path) -> Option<(&'static str, Vec<u8>)> {
+    if std::fs::metadata(path).ok()?.len() > MAX_FILE {
+        return None;
+    }
+    let bytes = std::fs::read(path).ok()?;
+    Some((image_type(&bytes)?, bytes))
+}
+
+/// The type of a picture that browsers show, by its first bytes. What is not one is not sent.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        [b'B', b'M', ..] => Some("image/bmp"),
+        _ => None,
+    }
+}
+
+/// The image file of each item in a folder: named by its id, with or without an ending, or by its row.
+pub fn find_pictures(
+    folder: &Path,
+    names: impl Iterator<Item = (u64, Option<String>)>,
+) -> std::io::Result<Vec<Option<PathBuf>>> {
+    let mut files: HashMap<String, PathBuf> = HashMap::new();
+    collect(folder, folder, 0, &mut files)?;
+    let find = |(row, id): (u64, Option<String>)| {
+        let id = id.map(|id| id.replace('\\', "/"));
+        // An id may be a longer path than the one within the folder.
+        let tail = |id: &str| {
+            let mut parts = id;
+            loop {
+                if let Some(path) = files.get(parts) {
+                    return Some(path.clone());
+                }
+                parts = parts.split_once('/')?.1;
+            }
+        };
+        id.as_deref().and_then(tail).or_else(|| files.get(&row.to_string()).cloned())
+    };
+    Ok(names.map(find).collect())
+}
+
+/// Files below a folder, by their path within it, with and without the ending.
+fn collect(
+    folder: &Path,
+    root: &Path,
+    depth: usize,
+    files: &mut HashMap<String, PathBuf>,
+) -> std::io::Result<()> {
+    const MAX_DEPTH: usize = 8;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            if depth < MAX_DEPTH {
+                collect(&path, root, depth + 1, files)?;
+            }
+        } else if let Ok(within) = path.strip_prefix(root) {
+            let name = within.to_string_lossy().replace('\\', "/");
+            if let Some((stem, ending)) = name.rsplit_once('.')
+                && !ending.contains('/')
+            {
+                files.entry(stem.to_string()).or_insert_with(|| path.clone());
+            }
+            files.insert(name, path);
+        }
+    }
+    Ok(())
+}
