@@ -32,11 +32,18 @@ pub(crate) struct Page {
     /// What the page complained about, and what it asked the network for.
     pub(crate) complaints: Vec<String>,
     scratch: tempfile::TempDir,
+    /// What the page may ask for.
+    origin: String,
 }
 
 impl Page {
     /// Opens a file. `None`, noted for the end of `make test`, when there is no Chromium.
     pub(crate) fn open(file: &Path) -> Option<Page> {
+        Self::open_url(&format!("file://{}", file.display()))
+    }
+
+    /// Opens an address; a page may ask its own server, and no other.
+    pub(crate) fn open_url(url: &str) -> Option<Page> {
         let notes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser-tests");
         fs::create_dir_all(&notes).unwrap();
         let Some(program) = find() else {
@@ -85,7 +92,9 @@ impl Page {
             }
         });
         let complaints = Vec::new();
-        let mut page = Page { browser, requests, answers, session: None, next: 1, complaints, scratch };
+        let origin = String::new();
+        let mut page =
+            Page { browser, requests, answers, session: None, next: 1, complaints, scratch, origin };
         let target = page.ask("Target.createTarget", json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let session = page.ask("Target.attachToTarget", attach);
@@ -93,9 +102,22 @@ impl Page {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             page.ask(&format!("{domain}.enable"), json!({}));
         }
-        page.ask("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
-        page.wait_for("document.readyState === 'complete' && location.protocol === 'file:'");
+        page.go(url);
         Some(page)
+    }
+
+    /// Opens another address in the same window.
+    pub(crate) fn go(&mut self, url: &str) {
+        self.origin = url.split('/').take(3).collect::<Vec<_>>().join("/");
+        self.ask("Page.navigate", json!({ "url": url }));
+        self.wait_for("document.readyState === 'complete' && location.protocol !== 'about:'");
+    }
+
+    /// Loads the page again.
+    pub(crate) fn reload(&mut self) {
+        self.eval("window.isOld = true");
+        self.ask("Page.reload", json!({}));
+        self.wait_for("document.readyState === 'complete' && !window.isOld");
     }
 
     fn ask(&mut self, method: &str, params: Value) -> Value {
@@ -134,7 +156,8 @@ impl Page {
             }
             "Network.requestWillBeSent" => {
                 let url = params["request"]["url"].as_str().unwrap_or_default();
-                if !url.starts_with("file:") && !url.starts_with("data:") {
+                let is_own = ["data:", "blob:", &self.origin].iter().any(|own| url.starts_with(own));
+                if !is_own {
                     self.complaints.push(format!("asked the network for {url}"));
                 }
             }
@@ -171,6 +194,16 @@ impl Page {
         self.ask("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": x, "y": y }));
     }
 
+    /// Draws a line with the mouse button held down.
+    pub(crate) fn drag(&mut self, places: &[(f64, f64)]) {
+        let event = |kind: &str, (x, y): (f64, f64)| json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1 });
+        self.ask("Input.dispatchMouseEvent", event("mousePressed", places[0]));
+        for &place in &places[1..] {
+            self.ask("Input.dispatchMouseEvent", event("mouseMoved", place));
+        }
+        self.ask("Input.dispatchMouseEvent", event("mouseReleased", places[places.len() - 1]));
+    }
+
     /// Clicks the middle of the element that a selector finds, with the mouse.
     pub(crate) fn click(&mut self, selector: &str) {
         let place = self.eval(&format!(
@@ -195,6 +228,11 @@ impl Page {
     /// Presses a key on the element that a selector finds.
     pub(crate) fn press(&mut self, selector: &str, key: &str, code: u32) {
         self.eval(&format!("document.querySelector({selector:?}).focus()"));
+        self.press_here(key, code);
+    }
+
+    /// Presses a key wherever the keyboard is.
+    pub(crate) fn press_here(&mut self, key: &str, code: u32) {
         for kind in ["keyDown", "keyUp"] {
             let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
             self.ask("Input.dispatchKeyEvent", event);

@@ -35,8 +35,9 @@
   }
   const get = async (path) => (await ask(path)).json();
 
-  // One action at a time: what is pressed meanwhile would mean something else than what was seen.
-  async function act(work) {
+  // One action at a time; the next one waits. Answers and corrections do not: they would mean something else than what was seen.
+  async function act(work, waits = true) {
+    while (busy && waits) await new Promise((resolve) => setTimeout(resolve, 10));
     if (busy) return;
     busy = true;
     try {
@@ -117,20 +118,26 @@
     return at < 0 ? "var(--muted)" : session.colours[at];
   };
 
+  // The key of each class: its own name if that is a key, else the next one that is free.
+  function keysOf(names) {
+    const own = new Set(names.filter((name) => name.length === 1 && KEYS.includes(name)));
+    const free = [...KEYS].filter((key) => !own.has(key));
+    return names.map((name) => (own.has(name) ? name : free.shift()));
+  }
+
+  // The classes that keys stand for: all of them, or of many the most probable ones of an item.
+  const keyed = (item) => (session.classes.length > MANY_CLASSES ? (item ? item.classes : []).map(([name]) => name) : session.classes);
+
   // Buttons for the classes; of many classes only the most probable ones of the item, and the finder.
   function showClasses(root, item, choose) {
-    let names = session.classes.map((name, at) => [name, KEYS[at]]);
-    if (names.length > MANY_CLASSES) {
-      const probable = (item ? item.classes : []).map(([name]) => name);
-      names = probable.map((name, at) => [name, KEYS[at]]);
-    }
-    root.replaceChildren(...names.map(([name, key]) => {
+    const names = keyed(item), keys = keysOf(names);
+    root.replaceChildren(...names.map((name, at) => {
       const button = element("button"), swatch = element("i");
       button.type = "button";
       button.dataset.name = name;
       swatch.style.background = colour(name);
       button.append(swatch, name);
-      if (key) button.append(element("kbd", key));
+      if (keys[at]) button.append(element("kbd", keys[at]));
       button.addEventListener("click", () => choose(name));
       return button;
     }));
@@ -143,9 +150,8 @@
   }
 
   function classByKey(key, item) {
-    const at = KEYS.indexOf(key);
-    if (at < 0) return undefined;
-    return session.classes.length > MANY_CLASSES ? item?.classes[at]?.[0] : session.classes[at];
+    const names = keyed(item), at = keysOf(names).indexOf(key);
+    return at < 0 ? undefined : names[at];
   }
 
   let chosen = null;
@@ -251,7 +257,7 @@
       tell(right ? `${nameOf(item)}: ${item.label} is right.` : `${nameOf(item)}: the label was ${item.label}, you said ${said ?? "that no class fits"}.`, right ? "good" : "bad");
       showEdges();
       await loadCheck();
-    });
+    }, false);
   }
 
   function promise() {
@@ -383,7 +389,7 @@
       afterEffect(told);
       await reload();
       requestAnimationFrame(() => (document.documentElement.dataset.lastClickMs = (performance.now() - began).toFixed(1)));
-    });
+    }, false);
   }
 
   function afterEffect(told) {
@@ -531,21 +537,14 @@
     await { check: () => loadCheck(), correct: loadList, map: loadMap, finish: loadFinish }[place]();
   }
 
-  async function refresh() {
-    session = await get("/api/session");
-    showEdges();
-    await reload();
-  }
-
   // What other pages and the full method do.
   async function listen() {
-    let began = false;
     for (;;) {
       try {
         const response = await ask("/api/events");
-        if (began) await refresh();
-        began = true;
         if (find("#notice").textContent.startsWith("The connection")) tell("");
+        // What happened before we listened.
+        await hear({ kind: "connected" });
         const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
         let text = "";
         for (;;) {

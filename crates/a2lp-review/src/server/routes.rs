@@ -19,6 +19,7 @@ const GROUPS: usize = 24;
 const PAGE: &str = include_str!("../page/index.html");
 const SCRIPT: &str = include_str!("../page/script.js");
 const STYLE: &str = include_str!("../page/style.css");
+const ICON: &str = include_str!("../page/icon.svg");
 
 type Answer = Result<Response, Response>;
 
@@ -28,28 +29,28 @@ pub(super) fn answer(request: &Request, shared: &Shared) -> Response {
 }
 
 fn route(request: &Request, shared: &Shared) -> Answer {
-    let html = |text: &str| Ok(Response::new("text/html; charset=utf-8", text));
     let wants_post = matches!(
         request.path.as_str(),
         "/api/correct" | "/api/answer" | "/api/undo" | "/api/promise" | "/api/full-run"
     );
-    match request.path.as_str() {
-        // These hold no data, and a browser cannot send the token when it opens the page.
-        "/" if !request.is_post => return html(PAGE),
-        "/script.js" if !request.is_post => {
-            return Ok(Response::new("text/javascript; charset=utf-8", SCRIPT));
+    // These hold no data, and a browser cannot send the token when it opens the page.
+    let page = match request.path.as_str() {
+        "/" => Some(("text/html; charset=utf-8", PAGE.to_string())),
+        "/script.js" => Some(("text/javascript; charset=utf-8", SCRIPT.to_string())),
+        "/map.js" => Some(("text/javascript; charset=utf-8", a2lp_report::MAP_SCRIPT.to_string())),
+        "/style.css" => Some(("text/css; charset=utf-8", a2lp_report::STYLE.to_string() + STYLE)),
+        "/icon.svg" => Some(("image/svg+xml", ICON.to_string())),
+        _ => None,
+    };
+    match page {
+        Some(_) if request.is_post => {
+            return Err(Response::error(Status::MethodNotAllowed, "another method is needed"));
         }
-        "/map.js" if !request.is_post => {
-            return Ok(Response::new("text/javascript; charset=utf-8", a2lp_report::MAP_SCRIPT));
-        }
-        "/style.css" if !request.is_post => {
-            let style = a2lp_report::STYLE.to_string() + STYLE;
-            return Ok(Response::new("text/css; charset=utf-8", style));
-        }
-        path if !path.starts_with("/api/") => {
+        Some((content_type, text)) => return Ok(Response::new(content_type, text)),
+        None if !request.path.starts_with("/api/") => {
             return Err(Response::error(Status::NotFound, "there is no such page"));
         }
-        _ => {}
+        None => {}
     }
     shared.guard.check_token(request)?;
     if request.is_post != wants_post {

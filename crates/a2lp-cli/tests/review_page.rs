@@ -1,0 +1,200 @@
+//! The page of a review in a real browser. Screenshots go to `target/tmp/screenshots`.
+
+#![cfg(unix)]
+
+#[allow(dead_code)]
+mod chromium;
+mod review_server;
+
+use chromium::Page;
+use review_server::{Reviewed, a2lp};
+use serde_json::json;
+use std::fs;
+
+const READY: &str = "document.querySelectorAll('.tile').length > 0";
+
+fn notice(page: &mut Page) -> String {
+    page.text("document.querySelector('#notice').textContent")
+}
+
+fn figures(page: &mut Page) -> String {
+    page.text("document.querySelector('#figures').textContent")
+}
+
+/// The truth about a drawing of the demo.
+fn truth(dir: &std::path::Path) -> Vec<String> {
+    fs::read_to_string(dir.join("d/truth.txt")).unwrap().lines().map(str::to_string).collect()
+}
+
+#[test]
+fn a_person_corrects_checks_and_signs_off() {
+    let dir = tempfile::tempdir().unwrap();
+    a2lp(dir.path(), &["demo", "--out", "d", "--more-seeds", "0"]);
+    let truth = truth(dir.path());
+    let mut server = Reviewed::start(dir.path(), &["d/labels.csv"]);
+    let Some(mut page) = Page::open_url(&server.url) else { return };
+    page.wait_for(READY);
+    assert_eq!(page.text("document.querySelector('#title').textContent"), "labels.csv: target from source");
+    page.wait_for("[...document.querySelectorAll('.tile img')].every((image) => image.naturalWidth > 0)");
+    page.screenshot("review-correct");
+
+    // A whole group by the keyboard: move to the first item, select its group, press the key of a class.
+    page.press_here("ArrowRight", 39);
+    page.press_here("+", 187);
+    let selected = page.number("[...document.querySelectorAll('.tile[aria-pressed=true]')].length");
+    assert!(selected >= 1.0, "{selected}");
+    page.press_here("8", 56);
+    page.wait_for("document.querySelector('#notice').textContent.includes('changed')");
+    let words = notice(&mut page);
+    assert!(words.starts_with(&format!("{selected} click")), "{words}");
+    assert!(figures(&mut page).contains(&format!("{selected} corrected")));
+    page.press_here("Backspace", 8);
+    page.wait_for("document.querySelector('#notice').textContent.startsWith('Taken back')");
+    assert!(figures(&mut page).contains(" 0 corrected"));
+
+    // A class of one's own, for the item that the keyboard is on.
+    page.press_here("ArrowRight", 39);
+    page.press_here(" ", 32);
+    page.press_here("/", 191);
+    page.wait_for("document.querySelector('#finder').open");
+    page.type_into("#class-name", "<b>smudge & co</b>");
+    page.press_here("Enter", 13);
+    page.eval("document.querySelector('#finder').open && document.querySelector('#finder').close('ok')");
+    page.wait_for("document.querySelector('#notice').textContent.startsWith('1 click')");
+    assert_eq!(
+        page.eval("[...document.querySelectorAll('#correct-classes button')].some((b) => b.dataset.name === '<b>smudge & co</b>')"),
+        json!(true)
+    );
+    assert_eq!(
+        page.eval("document.querySelectorAll('#correct-classes b').length"),
+        json!(0),
+        "names are text"
+    );
+    page.press_here("Backspace", 8);
+    page.wait_for("document.querySelector('#notice').textContent.startsWith('Taken back')");
+
+    // Corrections that are right, so that some labels follow.
+    let mut followed = 0.0;
+    for _ in 0..12 {
+        let item = page.number("Number(document.querySelector('.tile').dataset.item)");
+        let name = &truth[item as usize];
+        page.eval("document.querySelector('.tile').click()");
+        page.eval("document.querySelector('#notice').textContent = ''");
+        page.eval(&format!(
+            "document.querySelector('#correct-classes button[data-name=\"{name}\"]').click()"
+        ));
+        page.wait_for("document.querySelector('#notice').textContent.includes('changed')");
+        page.wait_for(READY);
+        let words = notice(&mut page);
+        let count: f64 = words.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        if count > 0.0 {
+            followed += count;
+            page.press_here(".", 190);
+            page.wait_for("document.querySelector('#list-title').textContent.startsWith('Changed')");
+            assert_eq!(page.number("document.querySelectorAll('.tile').length"), count);
+            page.press_here(".", 190);
+            page.wait_for("document.querySelector('#list-title').textContent === 'Worth a click'");
+        }
+    }
+    assert!(followed > 0.0);
+    // From click to paint, in the page's own words.
+    let ms: f64 = page.text("document.documentElement.dataset.lastClickMs").parse().unwrap();
+    assert!(ms > 0.0);
+
+    // The check waits for the full method, which runs with the corrections.
+    page.press_here("[", 219);
+    page.wait_for("document.querySelector('#ladder li') && !document.querySelector('#check').hidden");
+    page.choose("#max-error", "0.2");
+    page.wait_for("document.querySelector('#sign-off').textContent.includes('20.0 %')");
+    page.wait_for("document.querySelector('#shown img')?.naturalWidth > 0");
+    assert!(page.text("document.querySelector('#hidden-label').textContent").contains("hidden"));
+    page.screenshot("review-check");
+
+    // Thirty answers by the keyboard, with a reload and a killed server in between.
+    let mut answered = 0;
+    while answered < 30 {
+        let name = page.text("document.querySelector('#shown .name').textContent");
+        let row: usize = name.trim_start_matches("drawing-").parse().unwrap();
+        page.press_here(&truth[row], truth[row].as_bytes()[0].into());
+        answered += 1;
+        page.wait_for(&format!(
+            "document.querySelector('#figures').textContent.endsWith(' {answered} checked')"
+        ));
+        page.wait_for(&format!("document.querySelector('#shown .name').textContent !== {name:?}"));
+        if answered == 10 {
+            page.reload();
+            page.wait_for(READY);
+            page.click("[data-place=check]");
+            page.wait_for("document.querySelector('#ladder li') && !document.querySelector('#check').hidden");
+        }
+        if answered == 20 {
+            server.kill();
+            server = Reviewed::start(dir.path(), &["d/labels.csv"]);
+            page.complaints.clear();
+            page.go(&server.url);
+            page.wait_for(READY);
+            assert!(figures(&mut page).ends_with(" 20 checked"), "{}", figures(&mut page));
+            page.complaints.clear();
+            page.click("[data-place=check]");
+            page.wait_for("document.querySelector('#ladder li') && !document.querySelector('#check').hidden");
+        }
+    }
+    let words = page.text("document.querySelector('#share-right').textContent");
+    assert!(words.starts_with("30 answers, of which "), "{words}");
+    let signed = page.text("document.querySelector('#sign-off').textContent");
+    assert!(signed.starts_with("Signed off"), "{signed} {words}");
+
+    // A second page sees the same, and what the other does.
+    let Some(mut other) = Page::open_url(&server.url) else { return };
+    other.wait_for(READY);
+    assert_eq!(figures(&mut other), figures(&mut page));
+    page.press_here("Backspace", 8);
+    page.wait_for("document.querySelector('#figures').textContent.endsWith(' 29 checked')");
+    other.wait_for("document.querySelector('#figures').textContent.endsWith(' 29 checked')");
+    assert_eq!(other.complaints, Vec::<String>::new());
+    drop(other);
+
+    // The map: hover shows a picture, a lasso selects.
+    page.click("[data-place=map]");
+    page.wait_for("document.querySelector('#map canvas').width > 300");
+    page.screenshot("review-map");
+    page.click("#lasso");
+    let bounds = page.eval("(() => { const b = document.querySelector('#map canvas').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()");
+    let at = |n: usize| bounds[n].as_f64().unwrap();
+    let place = |x: f64, y: f64| (at(0) + x * at(2), at(1) + y * at(3));
+    page.drag(&[place(0.3, 0.3), place(0.7, 0.3), place(0.7, 0.7), place(0.3, 0.7)]);
+    page.wait_for("document.querySelector('#list-title').textContent.startsWith('Selected on the map')");
+    assert!(page.number("document.querySelectorAll('.tile[aria-pressed=true]').length") > 0.0);
+    page.press_here("Escape", 27);
+    assert_eq!(page.number("document.querySelectorAll('.tile[aria-pressed=true]').length"), 0.0);
+
+    // Finish: labels, certificate, corrections; and the certificate holds.
+    page.download_to(dir.path());
+    page.click("[data-place=finish]");
+    page.wait_for("document.querySelector('#statement').textContent.startsWith('At most 20.0 %')");
+    page.screenshot("review-finish");
+    for (button, file) in [
+        ("#export", "labels.csv"),
+        ("#certificate", "certificate.json"),
+        ("[data-corrections=csv]", "corrections.csv"),
+        ("[data-corrections=json]", "corrections.json"),
+    ] {
+        page.click(button);
+        page.wait_for(&format!("document.querySelector('#notice').textContent.startsWith({file:?})"));
+        review_server::wait_for_file(&dir.path().join(file));
+    }
+    let verified = a2lp(dir.path(), &["review", "--verify", "certificate.json", "labels.csv"]);
+    assert!(String::from_utf8_lossy(&verified.stdout).starts_with("yes: At most "));
+    let labels = fs::read_to_string(dir.path().join("labels.csv")).unwrap();
+    assert!(labels.lines().next().unwrap().ends_with("origin,accepted"), "{labels}");
+    assert_eq!(labels.matches(",person,true").count(), 12 + 29);
+
+    page.go_dark();
+    page.resize(800, 1100, true);
+    page.click("[data-place=check]");
+    page.wait_for("document.querySelector('#ladder li') && !document.querySelector('#check').hidden");
+    page.screenshot("review-tablet-dark");
+    let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(page.eval(fits), json!(true));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
