@@ -13,6 +13,13 @@ use std::fs;
 
 const READY: &str = "document.querySelectorAll('.tile').length > 0";
 
+/// Waits for words in the notice, and until the page has shown everything that follows.
+fn wait_for_notice(page: &mut Page, words: &str) {
+    page.wait_for(&format!(
+        "document.querySelector('#notice').textContent.includes({words:?}) && document.querySelector('main').ariaBusy === 'false'"
+    ));
+}
+
 fn notice(page: &mut Page) -> String {
     page.text("document.querySelector('#notice').textContent")
 }
@@ -44,12 +51,12 @@ fn a_person_corrects_checks_and_signs_off() {
     let selected = page.number("[...document.querySelectorAll('.tile[aria-pressed=true]')].length");
     assert!(selected >= 1.0, "{selected}");
     page.press_here("8", 56);
-    page.wait_for("document.querySelector('#notice').textContent.includes('changed')");
+    wait_for_notice(&mut page, "changed");
     let words = notice(&mut page);
     assert!(words.starts_with(&format!("{selected} click")), "{words}");
     assert!(figures(&mut page).contains(&format!("{selected} corrected")));
     page.press_here("Backspace", 8);
-    page.wait_for("document.querySelector('#notice').textContent.startsWith('Taken back')");
+    wait_for_notice(&mut page, "Taken back");
     assert!(figures(&mut page).contains(" 0 corrected"));
 
     // A class of one's own, for the item that the keyboard is on.
@@ -60,7 +67,7 @@ fn a_person_corrects_checks_and_signs_off() {
     page.type_into("#class-name", "<b>smudge & co</b>");
     page.press_here("Enter", 13);
     page.eval("document.querySelector('#finder').open && document.querySelector('#finder').close('ok')");
-    page.wait_for("document.querySelector('#notice').textContent.startsWith('1 click')");
+    wait_for_notice(&mut page, "1 click");
     assert_eq!(
         page.eval("[...document.querySelectorAll('#correct-classes button')].some((b) => b.dataset.name === '<b>smudge & co</b>')"),
         json!(true)
@@ -71,7 +78,7 @@ fn a_person_corrects_checks_and_signs_off() {
         "names are text"
     );
     page.press_here("Backspace", 8);
-    page.wait_for("document.querySelector('#notice').textContent.startsWith('Taken back')");
+    wait_for_notice(&mut page, "Taken back");
 
     // Corrections that are right, so that some labels follow.
     let mut followed = 0.0;
@@ -83,7 +90,7 @@ fn a_person_corrects_checks_and_signs_off() {
         page.eval(&format!(
             "document.querySelector('#correct-classes button[data-name=\"{name}\"]').click()"
         ));
-        page.wait_for("document.querySelector('#notice').textContent.includes('changed')");
+        wait_for_notice(&mut page, "changed");
         page.wait_for(READY);
         let words = notice(&mut page);
         let count: f64 = words.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
@@ -105,7 +112,7 @@ fn a_person_corrects_checks_and_signs_off() {
     page.press_here("[", 219);
     page.wait_for("document.querySelector('#ladder li') && !document.querySelector('#check').hidden");
     page.choose("#max-error", "0.2");
-    page.wait_for("document.querySelector('#sign-off').textContent.includes('20.0 %')");
+    page.wait_for("document.querySelector('#sign-off').textContent.includes('20 %')");
     page.wait_for("document.querySelector('#shown img')?.naturalWidth > 0");
     assert!(page.text("document.querySelector('#hidden-label').textContent").contains("hidden"));
     page.screenshot("review-check");
@@ -171,7 +178,7 @@ fn a_person_corrects_checks_and_signs_off() {
     // Finish: labels, certificate, corrections; and the certificate holds.
     page.download_to(dir.path());
     page.click("[data-place=finish]");
-    page.wait_for("document.querySelector('#statement').textContent.startsWith('At most 20.0 %')");
+    page.wait_for("document.querySelector('#statement').textContent.startsWith('At most 20 %')");
     page.screenshot("review-finish");
     for (button, file) in [
         ("#export", "labels.csv"),

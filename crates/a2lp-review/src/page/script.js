@@ -8,7 +8,7 @@
   const find = (selector) => document.querySelector(selector);
   const number = (value) => value.toLocaleString("en");
   const plural = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const percent = (share) => `${Number((100 * share).toFixed(1))} %`;
 
   let session = null, place = null, check = null, shown = null, groups = [], lastEffect = null;
   let listKind = "doubtful", listItems = [], groupCount = 24, focused = null;
@@ -39,14 +39,19 @@
   async function act(work, waits = true) {
     while (busy && waits) await new Promise((resolve) => setTimeout(resolve, 10));
     if (busy) return;
-    busy = true;
+    setBusy(true);
     try {
       await work();
     } catch (error) {
       tell(error instanceof Refused ? error.message : "a2lp review does not answer; is it still running?", "bad");
     } finally {
-      busy = false;
+      setBusy(false);
     }
+  }
+
+  function setBusy(value) {
+    busy = value;
+    find("main").setAttribute("aria-busy", String(value));
   }
 
   const pictures = new Map();
@@ -126,7 +131,10 @@
   }
 
   // The classes that keys stand for: all of them, or of many the most probable ones of an item.
-  const keyed = (item) => (session.classes.length > MANY_CLASSES ? (item ? item.classes : []).map(([name]) => name) : session.classes);
+  const keyed = (item) => {
+    const names = session.classes.filter((_, at) => session.in_use[at]);
+    return names.length > MANY_CLASSES ? (item ? item.classes : []).map(([name]) => name) : names;
+  };
 
   // Buttons for the classes; of many classes only the most probable ones of the item, and the finder.
   function showClasses(root, item, choose) {

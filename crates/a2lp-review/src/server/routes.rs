@@ -203,7 +203,7 @@ fn summary(shared: &Shared) -> Value {
         "classes": classes,
         "colours": (0..classes.len()).map(class_colour).collect::<Vec<_>>(),
         "counts": counts,
-        "source_counts": labelling.source_counts,
+        "in_use": session.classes_in_use(),
         "unlabelled": labelling.pseudo_labels.len() - counts.iter().sum::<usize>(),
         "corrections": session.corrections().len(),
         "answers": session.answers().len(),

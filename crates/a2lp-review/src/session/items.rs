@@ -71,6 +71,15 @@ impl Session {
         }
     }
 
+    /// Which classes there is any reason to offer: those of the run, and those that a person gave to an item.
+    pub fn classes_in_use(&self) -> Vec<bool> {
+        let classes = &self.labelling().classes;
+        let of_run = self.task.domains.source_labels().classes().len();
+        let given: HashSet<&str> = self.said().into_iter().map(|(_, name, _)| name).collect();
+        let is_given = |class: usize| given.contains(classes.names()[class].as_str());
+        (0..classes.len()).map(|class| class < of_run || is_given(class)).collect()
+    }
+
     /// One item.
     pub fn item_view(&self, item: usize) -> ItemView {
         let labelling = self.labelling();
