@@ -198,7 +198,7 @@ const a2lp = (() => {
       }
       const counts = new Map();
       for (const c of frames[frame].labels) counts.set(c, (counts.get(c) || 0) + 1);
-      const known = [...Array(data.known).keys()];
+      const known = [...Array(data.known).keys()].filter((c) => !data.inUse || data.inUse[c]);
       if (counts.has(NO_CLASS)) known.push(NO_CLASS);
       for (const c of known) {
         const button = element("button"), swatch = element("i");
@@ -323,9 +323,9 @@ const a2lp = (() => {
         usesLasso = on;
         canvas.style.touchAction = on ? "none" : "";
       },
-      // Puts other labels in place: class and confidence of every target item, and the classes there are now.
-      setLabels(labels, confidence, names, palette) {
-        [classes, colours, data.known] = [names, palette, names.length];
+      // Puts other labels in place: class and confidence of every target item, the classes there are now, and which are in use.
+      setLabels(labels, confidence, names, palette, inUse) {
+        [classes, colours, data.known, data.inUse] = [names, palette, names.length, inUse];
         const now = frames[frames.length - 1];
         for (let i = sources; i < points; i++) {
           now.labels[i - sources] = labels[rows[i]];

@@ -483,7 +483,7 @@
       if (!map) return;
     }
     map.changed = changed;
-    map.setLabels(labels.classes, labels.confidence, session.classes, session.colours);
+    map.setLabels(labels.classes, labels.confidence, session.classes, session.colours, session.in_use);
   }
 
   // ---- finish
@@ -535,6 +535,7 @@
   // ---- places
 
   async function go(to) {
+    if (place !== to) tell("");
     place = to;
     for (const other of PLACES) find(`#${other}`).hidden = other !== to;
     for (const button of document.querySelectorAll("[data-place]")) button.setAttribute("aria-current", String(button.dataset.place === to));

@@ -160,9 +160,11 @@ fn take_answer(request: &Request, shared: &Shared) -> Answer {
 
 /// Lets an event happen and tells all pages.
 fn act(shared: &Shared, event: &Event) -> Answer {
-    let effect = shared.review().act(event).map_err(refusal)?;
-    let corrects = matches!(event, Event::Correct { .. } | Event::Undo);
-    if corrects {
+    let mut review = shared.review();
+    let effect = review.act(event).map_err(refusal)?;
+    let is_due = matches!(event, Event::Correct { .. } | Event::Undo) && review.session().is_run_due();
+    drop(review);
+    if is_due {
         shared.call_for_full_run();
     }
     shared.tell(&json!({ "kind": "changed" }));
