@@ -6,7 +6,8 @@
 //! F_c = F_c of the run + (I − αS)⁻¹ w·(items corrected to c)
 //!
 //! The second part is solved from nothing for each set of corrections, so labels depend on the corrections alone and not on their
-//! order, and taking a correction back restores every bit.
+//! order, and taking a correction back restores every bit. It is rounded to steps of [`STEP`] of a probability, so that a correction
+//! costs as much as the items it concerns, and items far away stay as they are to the bit.
 
 mod doubt;
 #[cfg(test)]
@@ -30,6 +31,8 @@ use std::sync::Arc;
 use view::{Column, LiveView};
 use vote::Vote;
 
+/// Changes of a probability come in steps of this size.
+const STEP: f32 = 1e-4;
 /// Items that one task reads.
 const ITEMS_PER_TASK: usize = 256;
 /// Neighbours of an item within the target, where the doubt about items is summed up.
@@ -261,6 +264,11 @@ fn note_opinions(opinions: &mut [Opinion], parts: &[(Vec<usize>, Vec<PseudoLabel
             }
         }
     }
+}
+
+/// Rounds to a multiple of `step`, if there is a step.
+fn rounded(value: f32, step: f32) -> f32 {
+    if step > 0.0 { (value / step).round() * step } else { value }
 }
 
 /// Items of which something else is known.

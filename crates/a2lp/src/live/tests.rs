@@ -55,7 +55,7 @@ fn plain_propagation_corrected_is_plain_propagation_that_was_told() {
     assert!(change.solve.converged && !change.items.is_empty());
     let told = domains().with_known(some_known()).unwrap();
     let told = Run::new(told, &parameters.check().unwrap()).label().unwrap();
-    assert_alike(&corrected.labelling().pseudo_labels, &told.pseudo_labels, 1e-4);
+    assert_alike(&corrected.labelling().pseudo_labels, &told.pseudo_labels, 1e-3);
     for (item, class) in some_known().iter() {
         assert_eq!(told.pseudo_labels.labels()[item], Some(class));
         assert_eq!(told.pseudo_labels.confidence()[item], 1.0);
@@ -77,8 +77,9 @@ fn with_anchors_the_scores_are_those_of_a_dense_solution() {
     let reached = view.affinity.reached(&labels);
     propagate(&view.affinity, &matrix, &reached, &dense, &|| Ok(()), &mut soft).unwrap();
     for node in 0..soft.nodes() {
+        let sum: f32 = soft.row(node).iter().sum();
         for (a, b) in soft.row(node).iter().zip(view.now.row(node)) {
-            assert!((a - b).abs() < 1e-4, "node {node}: {a} and {b}");
+            assert!((a - b).abs() < STEP * sum.max(1e-3), "node {node}: {a} and {b}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One view of a finished run: its graph, F as the run left it, and F as corrections have made it.
 
+use super::{STEP, rounded};
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::known::KnownLabels;
@@ -36,6 +37,8 @@ pub(super) struct LiveView {
     /// What a person's label weighs in each class.
     weights: Vec<f32>,
     of_run: SoftLabels,
+    /// The step of the scores of each node.
+    steps: Vec<f32>,
     pub(super) now: SoftLabels,
     reached_in_run: Vec<bool>,
     reached: Vec<bool>,
@@ -67,6 +70,7 @@ impl LiveView {
             targets: nodes.targets(),
             labels: nodes.labels,
             weights,
+            steps: (0..soft.nodes()).map(|node| STEP * soft.row(node).iter().sum::<f32>()).collect(),
             now: soft.clone(),
             of_run: soft,
             reached_in_run: reached.clone(),
@@ -115,7 +119,7 @@ impl LiveView {
             let item = node.checked_sub(self.targets.start).filter(|&item| item < touched.len());
             for ((column, &value), &error) in columns.iter().zip(added).zip(&errors) {
                 let value = if value.abs() > error { value } else { 0.0 };
-                let new = self.of_run.row(node)[column.class] + value;
+                let new = self.of_run.row(node)[column.class] + rounded(value, self.steps[node]);
                 let old = &mut self.now.row_mut(node)[column.class];
                 if *old != new {
                     *old = new;

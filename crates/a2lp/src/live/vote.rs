@@ -1,9 +1,10 @@
 //! The vote of the views of a consensus, counted again for some items at a time.
 //!
 //! The class sizes are corrected by the factors of the run's last round, and so are not solved for again. The smoothed votes are
-//! linear in the votes, so only what changed is smoothed.
+//! linear in the votes, so only what changed is smoothed, and only in classes where something changed.
 
 use super::view::LiveView;
+use super::{STEP, rounded};
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
@@ -14,8 +15,10 @@ use crate::pseudo_labels::PseudoLabels;
 use crate::smoothing::{STRENGTH, Smoother};
 use rayon::prelude::*;
 
-/// Classes whose votes changed by less than this share of the most changed one are not smoothed again.
-const NEGLIGIBLE: f64 = 1e-3;
+/// Changes of a vote come in steps of this size before they are smoothed.
+const VOTE_STEP: f32 = 1e-3;
+/// Relative residual at which their smoothing stops; finer than the steps.
+const VOTE_TOLERANCE: f64 = 1e-4;
 
 pub(super) struct Vote {
     hypothesis: &'static Hypothesis,
@@ -28,8 +31,8 @@ pub(super) struct Vote {
     /// The smoothed votes of the run, and as they are now.
     smoothed_in_run: Vec<f32>,
     smoothed: Vec<f32>,
-    /// Items whose votes may differ from the run's.
-    moved: Vec<bool>,
+    /// For every item, the classes whose weighted vote differs from the run's, and by how much.
+    differences: Vec<Vec<(usize, f32)>>,
 }
 
 impl Vote {
@@ -63,7 +66,7 @@ impl Vote {
             now,
             smoothed_in_run: smoothed.clone(),
             smoothed,
-            moved: vec![false; items.len()],
+            differences: vec![Vec::new(); items.len()],
         })
     }
 
@@ -106,7 +109,6 @@ impl Vote {
         for (items, ballots) in parts {
             self.now.scatter(items, &PseudoLabels::vote(ballots, candidates));
             for &item in items {
-                self.moved[item] = true;
                 if let Some(class) = known.get(item) {
                     self.now.clamp(item, class);
                 }
@@ -114,61 +116,74 @@ impl Vote {
         }
     }
 
-    /// Smooths what differs from the votes of the run. Marks the items whose smoothed votes changed.
+    /// Smooths what differs from the votes of the run, in classes where that changed. Marks the items whose smoothed votes changed.
     pub(super) fn smooth(
         &mut self,
         candidates: &[bool],
         limits: Limits,
         touched: &mut [bool],
     ) -> Result<Solve, Error> {
+        let columns = self.changed_classes(candidates, touched);
+        let width = columns.len();
+        if width == 0 {
+            return Ok(Solve::KNOWN);
+        }
+        let mut place = vec![None; candidates.len()];
+        columns.iter().enumerate().for_each(|(at, &class)| place[class] = Some(at));
+        let mut values = vec![0f32; touched.len() * width];
+        for (item, differences) in self.differences.iter().enumerate() {
+            for &(class, difference) in differences {
+                if let Some(at) = place[class] {
+                    values[item * width + at] = difference;
+                }
+            }
+        }
+        let limits = Limits { tolerance: limits.tolerance.max(VOTE_TOLERANCE), ..limits };
+        let solve = smooth(self.smoother.graph(), width, STRENGTH, limits, &|| Ok(()), &mut values)?;
         let classes = candidates.len();
-        let moved: Vec<usize> = (0..self.moved.len()).filter(|&item| self.moved[item]).collect();
+        let rows = self.smoothed.par_chunks_mut(classes).zip(self.smoothed_in_run.par_chunks(classes));
+        rows.zip(values.par_chunks(width)).zip(touched.par_iter_mut()).for_each(
+            |(((now, in_run), values), touched)| {
+                let step = STEP * in_run.iter().sum::<f32>();
+                for (&class, &value) in columns.iter().zip(values) {
+                    let new = in_run[class] + rounded(value, step);
+                    *touched |= now[class] != new;
+                    now[class] = new;
+                }
+            },
+        );
+        Ok(solve)
+    }
+
+    /// Finds what differs from the votes of the run for the touched items, and the classes where it is not what it was before.
+    fn changed_classes(&mut self, candidates: &[bool], touched: &[bool]) -> Vec<usize> {
+        let (classes, now, in_run) = (candidates.len(), &self.now, &self.weighted_in_run);
         let k = candidates.iter().filter(|&&candidate| candidate).count();
-        let changes: Vec<Vec<f32>> = moved
-            .par_iter()
-            .map(|&item| {
-                let before = &self.weighted_in_run[item * classes..][..classes];
-                self.now.weighted(item, k).zip(before).map(|(now, before)| now - before).collect()
+        let differences = |item: usize| -> Vec<(usize, f32)> {
+            let in_run = &in_run[item * classes..][..classes];
+            let differences = now.weighted(item, k).zip(in_run);
+            let differences = differences.map(|(now, in_run)| rounded(now - in_run, VOTE_STEP));
+            differences.enumerate().filter(|(_, difference)| *difference != 0.0).collect()
+        };
+        let changed: Vec<Vec<usize>> = self
+            .differences
+            .par_iter_mut()
+            .zip(touched)
+            .enumerate()
+            .filter(|(_, (_, touched))| **touched)
+            .map(|(item, (before, _))| {
+                let after = differences(item);
+                let is_new = |entry: &&(usize, f32)| !before.contains(entry);
+                let is_gone = |entry: &&(usize, f32)| !after.contains(entry);
+                let changed = after.iter().filter(is_new).chain(before.iter().filter(is_gone));
+                let changed = changed.map(|&(class, _)| class).collect();
+                *before = after;
+                changed
             })
             .collect();
-        let mut squares = vec![0f64; classes];
-        for change in &changes {
-            squares.iter_mut().zip(change).for_each(|(sum, &value)| *sum += f64::from(value).powi(2));
-        }
-        let largest = squares.iter().copied().fold(0.0, f64::max);
-        let matters = |&class: &usize| squares[class] > NEGLIGIBLE * NEGLIGIBLE * largest;
-        let columns: Vec<usize> = (0..classes).filter(matters).collect();
-        let width = columns.len();
-        let mut values = vec![0f32; touched.len() * width];
-        for (&item, change) in moved.iter().zip(&changes) {
-            for (at, &class) in columns.iter().enumerate() {
-                values[item * width + at] = change[class];
-            }
-        }
-        let solve = match width {
-            0 => Solve::KNOWN,
-            _ => smooth(self.smoother.graph(), width, STRENGTH, limits, &|| Ok(()), &mut values)?,
-        };
-        // What is below the solver's error cannot be told from 0.
-        let errors: Vec<f32> = columns
-            .iter()
-            .map(|&class| (limits.tolerance * squares[class].sqrt() / (1.0 - STRENGTH)) as f32)
-            .collect();
-        let rows = self.smoothed.par_chunks_mut(classes).zip(self.smoothed_in_run.par_chunks(classes));
-        rows.zip(touched.par_iter_mut()).enumerate().for_each(|(item, ((now, in_run), touched))| {
-            let mut at = 0;
-            for class in 0..classes {
-                let mut new = in_run[class];
-                if columns.get(at) == Some(&class) {
-                    let value = values[item * width + at];
-                    new += if value.abs() > errors[at] { value } else { 0.0 };
-                    at += 1;
-                }
-                *touched |= now[class] != new;
-                now[class] = new;
-            }
-        });
-        Ok(solve)
+        let mut is_changed = vec![false; classes];
+        changed.into_iter().flatten().for_each(|class| is_changed[class] = true);
+        (0..classes).filter(|&class| is_changed[class]).collect()
     }
 
     /// The smoothed votes on some items.
