@@ -16,6 +16,7 @@ from .estimator import A2LP
 from .graph import neighbor_graph
 from .pseudo_labeller import PseudoLabeller, PseudoLabels
 from .result import LabelResult, label
+from .review import ReviewSession, review
 from .validation import A2LPWarning
 
 __all__ = [
@@ -24,7 +25,9 @@ __all__ = [
     "LabelResult",
     "PseudoLabeller",
     "PseudoLabels",
+    "ReviewSession",
     "__version__",
     "label",
     "neighbor_graph",
+    "review",
 ]

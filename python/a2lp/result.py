@@ -34,6 +34,8 @@ class LabelResult:
     unknown_groups: list[np.ndarray] = field(default_factory=list, repr=False)
     verdict: dict | None = None
     model: A2LP | None = field(default=None, repr=False)
+    # Source features, numbers of their labels, and target features: what a review runs on.
+    _run: tuple | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self):
         """A pandas DataFrame, one row per target item: the columns of the labels file."""
@@ -109,4 +111,5 @@ def label(source, source_labels, target, *, ids=None, **settings) -> LabelResult
         unknown_groups=[rows - len(source) for rows in (group[group >= len(source)] for group in model.unknown_groups_)],
         verdict=model.verdict_,
         model=model,
+        _run=(source, known, target),
     )

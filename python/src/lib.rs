@@ -5,6 +5,7 @@
 #![warn(clippy::unwrap_used)]
 
 mod predictor;
+mod review;
 mod settings;
 mod watched;
 
@@ -34,6 +35,8 @@ use watched::watched;
 /// The extension module behind the package `a2lp`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::review::{ReviewServer, start_review};
     #[pymodule_export]
     use super::{
         _resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph, parameters,
