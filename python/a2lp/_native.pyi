@@ -40,6 +40,7 @@ def start_review(
     texts: Sequence[str] | None = None,
     journal: str | None = None,
     port: int = 0,
+    full_runs: bool = True,
     callback: _Callback | None = None,
 ) -> ReviewServer: ...
 

@@ -105,6 +105,8 @@ class A2LP(_WithoutSklearn):
     unknown : 'rank', 'flag' or 'off'
         Classes that the labelled rows lack: give every row its reach (unless there are so many that the search is pruned), or
         also take the labels of unknown rows away (-1 or None, status 'unknown'), or do neither.
+    known_weight : float, default 3.0
+        Weight of a person's label in a review (:func:`a2lp.review`), where a labelled row has 1.
     quality : bool, default False
         Measure how consistent the labels look, which takes another graph.
     guard : bool, default False
@@ -189,6 +191,7 @@ class A2LP(_WithoutSklearn):
         views: int = 3,
         mix: str = "auto",
         unknown: str = "rank",
+        known_weight: float = 3.0,
         quality: bool = False,
         guard: bool = False,
         metric: str = "cosine",
@@ -217,6 +220,7 @@ class A2LP(_WithoutSklearn):
         self.views = views
         self.mix = mix
         self.unknown = unknown
+        self.known_weight = known_weight
         self.quality = quality
         self.guard = guard
         self.metric = metric

@@ -101,7 +101,14 @@ class ReviewSession:
 
 
 def review(
-    result: LabelResult, images=None, *, texts=None, journal=None, port: int = 0, title: str = "a2lp review"
+    result: LabelResult,
+    images=None,
+    *,
+    texts=None,
+    journal=None,
+    port: int = 0,
+    title: str = "a2lp review",
+    full_runs: bool = True,
 ) -> ReviewSession:
     """Open a page where people check, correct and sign off the labels of a result.
 
@@ -117,6 +124,10 @@ def review(
         A file that keeps everything as it happens, so that the same call goes on where it was. In memory only without it.
     port : int
         The port of the page; any free one by default. The page can be reached from this machine only.
+    title : str
+        What the page is called.
+    full_runs : bool
+        Run the full method with the corrections whenever the person pauses.
 
     Examples
     --------
@@ -151,6 +162,7 @@ def review(
             None if texts is None else [str(text) for text in texts],
             None if journal is None else os.fspath(journal),
             port,
+            full_runs,
             callback,
         )
     return ReviewSession(server, result.classes)

@@ -54,7 +54,7 @@ impl Images<'_> {
 
 /// Runs the method again and starts to serve its review.
 #[pyfunction]
-#[pyo3(signature = (x, labels, classes, settings, title, ids=None, images=None, texts=None, journal=None, port=0, callback=None))]
+#[pyo3(signature = (x, labels, classes, settings, title, ids=None, images=None, texts=None, journal=None, port=0, full_runs=true, callback=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn start_review(
     py: Python<'_>,
@@ -68,6 +68,7 @@ pub(crate) fn start_review(
     texts: Option<Vec<String>>,
     journal: Option<PathBuf>,
     port: u16,
+    full_runs: bool,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<ReviewServer> {
     let parameters = settings::read(settings)?.check().map_err(exception)?;
@@ -105,7 +106,7 @@ pub(crate) fn start_review(
         let finished = FullRun::last(task.clone(), &events)?.go(&(relay, &watcher))?;
         let map = watcher.trace(&layout, finished.labelling(), None, task.ids.as_deref()).map;
         let session = Session::new(task, seed, &events, finished)?;
-        let serving = Serving { looks, map: Some(map), port, in_frame: true, ..Serving::default() };
+        let serving = Serving { looks, map: Some(map), port, in_frame: true, without_full_runs: !full_runs, ..Serving::default() };
         Server::start(Review::new(session, journal), serving)
     })?;
     let server = server.map_err(refused)?;
