@@ -106,7 +106,14 @@ pub(crate) fn start_review(
         let finished = FullRun::last(task.clone(), &events)?.go(&(relay, &watcher))?;
         let map = watcher.trace(&layout, finished.labelling(), None, task.ids.as_deref()).map;
         let session = Session::new(task, seed, &events, finished)?;
-        let serving = Serving { looks, map: Some(map), port, in_frame: true, without_full_runs: !full_runs, ..Serving::default() };
+        let serving = Serving {
+            looks,
+            map: Some(map),
+            port,
+            in_frame: true,
+            without_full_runs: !full_runs,
+            ..Serving::default()
+        };
         Server::start(Review::new(session, journal), serving)
     })?;
     let server = server.map_err(refused)?;
@@ -183,9 +190,7 @@ impl ReviewServer {
 
     /// The rows most worth a click.
     fn doubtful(&self, py: Python<'_>, count: usize) -> PyResult<Vec<usize>> {
-        self.with(py, |review| {
-            Ok(review.session().groups(count).iter().map(|group| group.items[0].item).collect())
-        })
+        self.with(py, |review| Ok(review.session().doubtful(count)))
     }
 
     /// The certificate, as JSON; null if nothing was answered in the check.

@@ -100,13 +100,18 @@ impl Session {
         }
     }
 
-    /// The items most worth a click, each with its look-alikes of the same label.
+    /// The items most worth a click, the one that repairs most first. What was answered in the check is left out, whatever the answer.
+    pub fn doubtful(&self, count: usize) -> Vec<usize> {
+        self.live.doubtful(count, |item| self.origin(item) != Origin::Propagated)
+    }
+
+    /// The same, each with its look-alikes of the same label.
     pub fn groups(&self, count: usize) -> Vec<Group> {
         let labels = self.labelling().pseudo_labels.labels();
         let is_open = |item: usize| self.origin(item) == Origin::Propagated;
         let mut taken: HashSet<usize> = HashSet::new();
         let mut groups = Vec::new();
-        for first in self.live.doubtful(count, |item| !is_open(item)) {
+        for first in self.doubtful(count) {
             if !taken.insert(first) {
                 continue;
             }
