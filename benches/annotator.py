@@ -1,8 +1,8 @@
 """What clicks are worth: a simulated annotator who knows the truth, on real domains.
 
 For each pair of domains, and 10, 25, 50 and 100 clicks, the accuracy on the items that were not clicked, for several ways to choose
-items and to use the clicks. Needs the Python package, scikit-learn, and a folder with data: features as NAME_feat.npy and
-NAME_label.npy, or images as NAME_images.npy and NAME_labels.npy.
+items and to use the clicks. Needs the Python package, scikit-learn, Pillow, and folders with data: features as NAME_feat.npy and
+NAME_label.npy, or square grey images as NAME_images.npy and NAME_labels.npy.
 
     python benches/annotator.py DATA/office_caltech10 DATA/digits
 """
@@ -12,6 +12,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 import a2lp
@@ -35,10 +36,11 @@ def read(folder):
     for path in sorted(folder.glob("*_feat.npy")):
         name = path.name.removesuffix("_feat.npy")
         domains[name] = np.load(path).astype("f4"), np.load(folder / f"{name}_label.npy")
-    for path in sorted(folder.glob("*_images.npy")):
-        name = path.name.removesuffix("_images.npy")
-        images, labels = np.load(path), np.load(folder / f"{name}_labels.npy")
-        domains[name] = images.reshape(len(images), -1).astype("f4") / 255, labels
+    images = {path.name.removesuffix("_images.npy"): np.load(path) for path in sorted(folder.glob("*_images.npy"))}
+    side = min((array.shape[1] for array in images.values()), default=0)
+    for name, array in images.items():
+        small = [np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.BOX)) for image in array]
+        domains[name] = np.reshape(small, (len(small), -1)).astype("f4") / 255, np.load(folder / f"{name}_labels.npy")
     return domains
 
 

@@ -2,7 +2,6 @@
 
 #![cfg(unix)]
 
-#[allow(dead_code)]
 mod chromium;
 mod review_server;
 

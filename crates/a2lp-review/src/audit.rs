@@ -84,7 +84,8 @@ impl Wealth {
 /// The numbers of wrong labels among `size` that are still possible after `answers` of which `wrong` found one: (fewest, most), with
 /// confidence 1 − δ at all times together.
 ///
-/// Of the numbers m it keeps those with B(a+s, b+t−s)/B(a, b) < (1/δ)·[m]_s·[size−m]_{t−s}/[size]_t, where [·] are falling factorials.
+/// With s wrong in t answers among N it keeps the numbers m with B(a+s, b+t−s)/B(a, b) < (1/δ)·(m)ₛ·(N−m)ₜ₋ₛ/(N)ₜ, where (n)ₖ is the falling
+/// factorial.
 pub fn wrong_interval(size: usize, answers: usize, wrong: usize, delta: f64) -> (usize, usize) {
     interval_with_prior(size, answers, wrong, delta, INTERVAL_PRIOR)
 }
@@ -97,7 +98,7 @@ fn interval_with_prior(size: usize, t: usize, s: usize, delta: f64, (a, b): (f64
         |m: usize| evidence - (falling(m, s) + falling(size - m, t - s) - falling(size, t)) < -delta.ln();
     // The likelihood rises up to its peak and falls beyond, so the possible numbers on either side of it have no gap.
     let (fewest, most) = (s, size - (t - s));
-    let peak = if t == 0 { fewest } else { (s * (size + 1) / t).clamp(fewest, most) };
+    let peak = (s * (size + 1)).checked_div(t).map_or(fewest, |peak| peak.clamp(fewest, most));
     let first = |range: std::ops::Range<usize>, is_past: &dyn Fn(usize) -> bool| {
         let (mut low, mut high) = (range.start, range.end);
         while low < high {

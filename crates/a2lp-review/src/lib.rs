@@ -29,6 +29,7 @@ mod look;
 mod review;
 mod server;
 mod session;
+mod thumbnails;
 
 pub use certificate::{Certificate, CertifiedAnswer, fingerprint, verify};
 pub use draw::Seed;

@@ -1,37 +1,19 @@
 //! What items look like: pictures and texts that the page shows. Items are asked for by number, never by a path.
 
+use crate::thumbnails::Thumbnails;
 use a2lp_data::Picture;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-#[cfg(feature = "images")]
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pixels a side of a small picture, and of a large one.
-#[cfg(feature = "images")]
-const SIDES: (usize, usize) = (224, 1024);
 /// Most bytes of a file that is sent as it is.
 const MAX_FILE: u64 = 32 << 20;
-/// Most bytes of small pictures that are kept.
-#[cfg(feature = "images")]
-const MAX_KEPT: usize = 64 << 20;
 
 /// Pictures and texts of the items of a session.
 #[derive(Default)]
 pub struct Looks {
-    /// A picture for each item.
-    pub pictures: Pictures,
-    /// A text for each item.
-    pub texts: Option<Vec<String>>,
-    #[cfg(feature = "images")]
-    kept: Mutex<Kept>,
-}
-
-/// Small pictures that were made already.
-#[cfg(feature = "images")]
-#[derive(Default)]
-struct Kept {
-    small: HashMap<usize, Vec<u8>>,
-    bytes: usize,
+    pictures: Pictures,
+    texts: Option<Vec<String>>,
+    thumbnails: Thumbnails,
 }
 
 /// Where pictures come from.
@@ -49,7 +31,17 @@ pub enum Pictures {
 impl Looks {
     /// Pictures and texts.
     pub fn new(pictures: Pictures, texts: Option<Vec<String>>) -> Self {
-        Looks { pictures, texts, ..Looks::default() }
+        Looks { pictures, texts, thumbnails: Thumbnails::default() }
+    }
+
+    /// Are there texts?
+    pub fn has_texts(&self) -> bool {
+        self.texts.is_some()
+    }
+
+    /// The text of an item.
+    pub(crate) fn text(&self, item: usize) -> Option<&str> {
+        self.texts.as_ref()?.get(item).map(String::as_str)
     }
 
     /// Is there a picture of any item?
@@ -72,40 +64,8 @@ impl Looks {
 
     /// A file, made smaller if this build can decode it.
     fn file(&self, item: usize, path: &Path, is_small: bool) -> Option<(&'static str, Vec<u8>)> {
-        self.smaller(item, path, is_small).map(|jpeg| ("image/jpeg", jpeg)).or_else(|| as_it_is(path))
-    }
-
-    #[cfg(not(feature = "images"))]
-    fn smaller(&self, _: usize, _: &Path, _: bool) -> Option<Vec<u8>> {
-        None
-    }
-
-    #[cfg(feature = "images")]
-    fn smaller(&self, item: usize, path: &Path, is_small: bool) -> Option<Vec<u8>> {
-        if let Some(kept) = is_small.then(|| self.kept().small.get(&item).cloned()).flatten() {
-            return Some(kept);
-        }
-        let side = if is_small { SIDES.0 } else { SIDES.1 };
-        let jpeg = a2lp_data::images::thumbnail(path, side).ok()?;
-        if is_small {
-            self.keep(item, &jpeg);
-        }
-        Some(jpeg)
-    }
-
-    #[cfg(feature = "images")]
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[cfg(feature = "images")]
-    fn keep(&self, item: usize, jpeg: &[u8]) {
-        let mut kept = self.kept();
-        if kept.bytes + jpeg.len() > MAX_KEPT {
-            *kept = Kept::default();
-        }
-        kept.bytes += jpeg.len();
-        kept.small.insert(item, jpeg.to_vec());
+        let smaller = self.thumbnails.smaller(item, path, is_small);
+        smaller.map(|jpeg| ("image/jpeg", jpeg)).or_else(|| as_it_is(path))
     }
 }
 

@@ -1,5 +1,8 @@
 //! A headless Chromium, driven over its own DevTools protocol through a pair of pipes. Needs nothing but the browser.
 
+// Each test uses some of it.
+#![allow(dead_code)]
+
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

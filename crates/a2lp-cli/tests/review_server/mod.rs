@@ -1,4 +1,6 @@
 //! A review that runs as a process of its own, and a client that speaks HTTP with it.
+
+// Each test uses some of it.
 #![allow(dead_code)]
 
 use serde_json::Value;

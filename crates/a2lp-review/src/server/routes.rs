@@ -211,7 +211,7 @@ fn summary(shared: &Shared) -> Value {
         "answers": session.answers().len(),
         "can_undo": session.can_undo(),
         "has_pictures": shared.looks.has_pictures(),
-        "has_texts": shared.looks.texts.is_some(),
+        "has_texts": shared.looks.has_texts(),
         "has_map": shared.map.is_some(),
         "full_run": full_run,
         "events": session.events(),
@@ -303,6 +303,6 @@ fn picture(item: &str, request: &Request, shared: &Shared) -> Answer {
 
 fn text(path: &str, shared: &Shared) -> Answer {
     let item = path.strip_prefix("/api/text/").and_then(|item| item.parse::<usize>().ok());
-    let text = item.and_then(|item| shared.looks.texts.as_ref()?.get(item));
+    let text = item.and_then(|item| shared.looks.text(item));
     text.map(|text| Response::json(&json!({ "text": text }))).ok_or_else(no_such_item)
 }
