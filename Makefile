@@ -12,7 +12,7 @@ NOTES := target/tmp
 LIGHT := -p a2lp -p a2lp-data -p a2lp-report -p a2lp-cli
 
 .PHONY: help test quick lint format doc unit light features portable browser python python-env python-lint python-tests \
-	wheel sdist package publish deny workflows reliability demo-picture build-times clean
+	wheel sdist package publish deny workflows reliability demo-picture review-picture build-times clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,10 @@ build-times: ## Measures what docs/building.md says of this machine; about half 
 demo-picture: ## The picture in the README, drawn by the demo
 	$(CARGO) run --release -- demo --out target/demo --force
 	cp target/demo/demo.svg docs/demo.svg
+
+review-picture: ## The picture of the review in the README, from the test of its page
+	$(CARGO) test $(PROFILE) -p a2lp-cli --features full --test review_page --quiet
+	cp $(NOTES)/screenshots/review-readme.png docs/review.png
 
 clean: ## Removes everything that was built
 	$(CARGO) clean

@@ -103,6 +103,13 @@ fn a_person_corrects_checks_and_signs_off() {
         }
     }
     assert!(followed > 0.0);
+    // The picture of the README.
+    page.resize(1200, 760, false);
+    page.eval("scrollTo(0, 0)");
+    page.wait_for(
+        "[...document.querySelectorAll('.tile img')].slice(0, 30).every((image) => image.naturalWidth > 0)",
+    );
+    page.screenshot_window("review-readme");
     // From click to paint, in the page's own words.
     let ms: f64 = page.text("document.documentElement.dataset.lastClickMs").parse().unwrap();
     assert!(ms > 0.0);

@@ -275,9 +275,18 @@ impl Page {
 
     /// Saves a picture of the whole page for people to look at.
     pub(crate) fn screenshot(&mut self, name: &str) {
+        self.capture(name, true);
+    }
+
+    /// Saves a picture of what the window shows.
+    pub(crate) fn screenshot_window(&mut self, name: &str) {
+        self.capture(name, false);
+    }
+
+    fn capture(&mut self, name: &str, beyond_window: bool) {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
         fs::create_dir_all(&folder).unwrap();
-        let bytes = self.base64("Page.captureScreenshot", json!({ "captureBeyondViewport": true }));
+        let bytes = self.base64("Page.captureScreenshot", json!({ "captureBeyondViewport": beyond_window }));
         fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
