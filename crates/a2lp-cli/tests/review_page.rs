@@ -211,3 +211,50 @@ fn a_person_corrects_checks_and_signs_off() {
     assert_eq!(page.eval(fits), json!(true));
     assert_eq!(page.complaints, Vec::<String>::new());
 }
+
+/// From click to paint at 24,000 items: `cargo test --release -p a2lp-cli --test review_page -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn click_to_paint() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rows, columns, classes) = (24_000, 64, 12);
+    // Numbers that look random, the same every time.
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    let centres: Vec<f32> = (0..classes * columns).map(|_| noise()).collect();
+    let mut domain = |shift: f32| -> Vec<f32> {
+        let value = |at: usize| centres[at / columns % classes * columns + at % columns] + shift;
+        (0..rows * columns).map(|at| value(at) + 2.2 * noise()).collect()
+    };
+    let (source, target) = (domain(0.0), domain(0.1));
+    let labels: Vec<i64> = (0..rows).map(|row| (row % classes) as i64).collect();
+    let file =
+        a2lp_data::ArrayFile::new().matrix("features", rows, columns, &source).integers("labels", &labels);
+    file.write(&dir.path().join("source.npz"), false).unwrap();
+    let images: Vec<u8> = (0..rows * 28 * 28).map(|at| (at * 7919 >> 3) as u8).collect();
+    let file = a2lp_data::ArrayFile::new()
+        .matrix("features", rows, columns, &target)
+        .images("images", rows, 28, &images);
+    file.write(&dir.path().join("target.npz"), false).unwrap();
+    a2lp(
+        dir.path(),
+        &["label", "--source", "source.npz", "--target", "target.npz", "--out", "labels.csv", "--no-quality"],
+    );
+    let server = Reviewed::start(dir.path(), &["labels.csv", "--no-full-runs"]);
+    let Some(mut page) = Page::open_url(&server.url) else { return };
+    page.wait_for(READY);
+    let mut millis: Vec<f64> = (0..60)
+        .map(|_| {
+            page.eval("delete document.documentElement.dataset.lastClickMs");
+            page.eval("document.querySelector('.tile').click()");
+            page.eval("document.querySelectorAll('#correct-classes button')[Math.floor(Math.random() * 12)].click()");
+            page.wait_for("document.documentElement.dataset.lastClickMs !== undefined");
+            page.text("document.documentElement.dataset.lastClickMs").parse().unwrap()
+        })
+        .collect();
+    millis.sort_by(f64::total_cmp);
+    println!("click to paint at {rows} items: median {:.0} ms, p95 {:.0} ms", millis[30], millis[57]);
+}

@@ -92,7 +92,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Outcome> {
     let drawn = label_saved(args)?;
     let dir = args.out.display();
     let look = match drawn.is_empty() {
-        true => format!("look at it: a2lp report {dir} --out report.html\n\n"),
+        true => format!(
+            "look at it: a2lp report {dir} --out report.html\ncorrect and check it: a2lp review {dir}/labels.csv\n\n"
+        ),
         false => format!("{drawn}\n"),
     };
     writeln!(

@@ -396,7 +396,8 @@
       const told = await (await ask("/api/correct", { labels: pairs })).json();
       afterEffect(told);
       await reload();
-      requestAnimationFrame(() => (document.documentElement.dataset.lastClickMs = (performance.now() - began).toFixed(1)));
+      // The second frame begins when the first has been painted.
+      requestAnimationFrame(() => requestAnimationFrame(() => (document.documentElement.dataset.lastClickMs = (performance.now() - began).toFixed(1))));
     }, false);
   }
 

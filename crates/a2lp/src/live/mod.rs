@@ -29,7 +29,7 @@ use crate::views::Nodes;
 use rayon::prelude::*;
 use std::sync::Arc;
 use view::{Column, LiveView};
-use vote::Vote;
+use vote::{Poll, Vote};
 
 /// Changes of a probability come in steps of this size.
 const STEP: f32 = 1e-4;
@@ -213,9 +213,9 @@ impl LiveLabels {
             Reading::Single { .. } => listed(&touched),
             Reading::Vote(vote) => {
                 let (views, candidates) = (&self.views, &self.candidates);
-                let parts = in_parts(&listed(&touched), |items| vote.ballots(views, items, candidates));
-                note_opinions(&mut self.labelling.views, &parts);
-                vote.count(&parts, &self.labelling.known, candidates);
+                let polls = in_parts(&listed(&touched), |items| vote.poll(views, items, candidates));
+                note_opinions(&mut self.labelling.views, &polls);
+                vote.note(&polls, &self.labelling.known);
                 solves.push(vote.smooth(candidates, limits, &mut touched)?);
                 listed(&touched)
             }
@@ -256,9 +256,9 @@ impl LiveLabels {
 }
 
 /// What each view says of its own, before the vote.
-fn note_opinions(opinions: &mut [Opinion], parts: &[(Vec<usize>, Vec<PseudoLabels>)]) {
-    for (items, ballots) in parts {
-        for (opinion, ballot) in opinions.iter_mut().zip(ballots) {
+fn note_opinions(opinions: &mut [Opinion], polls: &[(Vec<usize>, Poll)]) {
+    for (items, poll) in polls {
+        for (opinion, ballot) in opinions.iter_mut().zip(&poll.ballots) {
             if let Some(last) = opinion.labels_by_round.last_mut() {
                 items.iter().zip(ballot.labels()).for_each(|(&item, &label)| last[item] = label);
             }

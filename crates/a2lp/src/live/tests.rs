@@ -117,8 +117,8 @@ fn a_vote_counted_in_parts_is_the_vote_counted_whole() {
         let Reading::Vote(vote) = &mut live.reading else { panic!("a consensus votes") };
         // Everything again, and every class smoothed from its votes.
         let items: Vec<usize> = (0..150).collect();
-        let ballots = vec![(items.clone(), vote.ballots(&live.views, &items, &candidates))];
-        vote.count(&ballots, &some_known(), &candidates);
+        let polls = vec![(items.clone(), vote.poll(&live.views, &items, &candidates))];
+        vote.note(&polls, &some_known());
         let parameters = parameters.check().unwrap();
         vote.smooth(&candidates, Limits::from(&parameters), &mut touched).unwrap();
         let mut whole = vote.smooth_anew(&candidates, &parameters);

@@ -35,6 +35,12 @@ pub(super) struct Vote {
     differences: Vec<Vec<(usize, f32)>>,
 }
 
+/// What the views say of some items, each for itself and together.
+pub(super) struct Poll {
+    pub(super) ballots: Vec<PseudoLabels>,
+    vote: PseudoLabels,
+}
+
 impl Vote {
     pub(super) fn new(
         views: &[LiveView],
@@ -85,29 +91,19 @@ impl Vote {
         }
     }
 
-    /// What each view says of some items.
-    pub(super) fn ballots(
-        &self,
-        views: &[LiveView],
-        items: &[usize],
-        candidates: &[bool],
-    ) -> Vec<PseudoLabels> {
+    /// What each view says of some items, and their vote.
+    pub(super) fn poll(&self, views: &[LiveView], items: &[usize], candidates: &[bool]) -> Poll {
         let mut ballots: Vec<PseudoLabels> = views.iter().map(|view| view.read(items, candidates)).collect();
         for (ballot, factors) in ballots.iter_mut().zip(&self.factors) {
             ballot.scale_classes(factors, candidates);
         }
-        ballots
+        Poll { vote: PseudoLabels::vote(&ballots, candidates), ballots }
     }
 
-    /// Counts the ballots of some items.
-    pub(super) fn count(
-        &mut self,
-        parts: &[(Vec<usize>, Vec<PseudoLabels>)],
-        known: &KnownLabels,
-        candidates: &[bool],
-    ) {
-        for (items, ballots) in parts {
-            self.now.scatter(items, &PseudoLabels::vote(ballots, candidates));
+    /// Notes the votes of some items; a person's word stands above them.
+    pub(super) fn note(&mut self, polls: &[(Vec<usize>, Poll)], known: &KnownLabels) {
+        for (items, poll) in polls {
+            self.now.scatter(items, &poll.vote);
             for &item in items {
                 if let Some(class) = known.get(item) {
                     self.now.clamp(item, class);
