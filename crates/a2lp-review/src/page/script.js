@@ -348,11 +348,12 @@
     tile.className = "tile";
     tile.dataset.item = item.item;
     tile.append(look(item, "small"));
-    const name = element("span", nameOf(item)), words = element("span");
+    // Of a path, the end says most.
+    const name = element("span", nameOf(item).split("/").pop()), words = element("span");
     name.title = nameOf(item);
     words.className = "muted";
     words.textContent = item.origin === "propagated"
-      ? item.classes.filter(([, p]) => p >= 0.005).map(([name, p]) => `${name} ${(100 * p).toFixed(0)} %`).join(", ")
+      ? otherClasses(item)
       : `${item.label ?? "no class"}, by a person`;
     words.title = words.textContent;
     tile.append(name, words);
@@ -363,6 +364,14 @@
       showClasses(find("#correct-classes"), item, correctSelected);
     });
     return tile;
+  }
+
+  // How probable the label is, and what else it may be.
+  function otherClasses(item) {
+    const share = (p) => `${(100 * p).toFixed(0)} %`;
+    const own = item.classes.find(([name]) => name === item.label);
+    const others = item.classes.filter(([name, p]) => name !== item.label && p >= 0.005).map(([name, p]) => `${name} ${share(p)}`);
+    return [own ? share(own[1]) : null, others.length ? `or ${others.join(", ")}` : null].filter(Boolean).join(", ");
   }
 
   function toggle(item) {
