@@ -234,7 +234,7 @@ fn click_to_paint() {
     let file =
         a2lp_data::ArrayFile::new().matrix("features", rows, columns, &source).integers("labels", &labels);
     file.write(&dir.path().join("source.npz"), false).unwrap();
-    let images: Vec<u8> = (0..rows * 28 * 28).map(|at| (at * 7919 >> 3) as u8).collect();
+    let images: Vec<u8> = (0..rows * 28 * 28).map(|at| ((at * 7919) >> 3) as u8).collect();
     let file = a2lp_data::ArrayFile::new()
         .matrix("features", rows, columns, &target)
         .images("images", rows, 28, &images);

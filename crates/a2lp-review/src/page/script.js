@@ -470,7 +470,6 @@
     if (!map) {
       const drawn = (await get("/api/map")).map;
       const data = { classes: session.classes, colours: session.colours, known: session.classes.length, map: { ...drawn, frames: drawn.frames.slice(-1) } };
-      const hovered = { item: null };
       map = drawMap(find("#map-root"), data, {
         ringed: (item) => labels.origins[item] > 0,
         marked: (item) => map?.changed.has(item),
@@ -479,7 +478,6 @@
           const image = element("img");
           image.alt = "";
           tip.append(image);
-          hovered.item = item;
           picture(item, "small", image);
         },
         select: (items) => act(async () => {
@@ -594,20 +592,17 @@
 
   // ---- keys and clicks
 
-  const columns = () => {
-    const tiles = [...document.querySelectorAll(".tile")];
-    return tiles;
-  };
+  const allTiles = () => [...document.querySelectorAll(".tile")];
 
   function move(step) {
-    const tiles = columns();
+    const tiles = allTiles();
     if (!tiles.length) return;
     const at = tiles.indexOf(document.activeElement);
     tiles[Math.min(tiles.length - 1, Math.max(0, at < 0 ? 0 : at + step))].focus();
   }
 
   function perRow() {
-    const tiles = columns(), top = tiles[0]?.offsetTop;
+    const tiles = allTiles(), top = tiles[0]?.offsetTop;
     return Math.max(1, tiles.findIndex((tile) => tile.offsetTop !== top));
   }
 

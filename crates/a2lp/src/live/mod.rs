@@ -139,11 +139,6 @@ impl LiveLabels {
         &self.labelling
     }
 
-    /// Gives the labelling up.
-    pub fn into_labelling(self) -> Labelling {
-        self.labelling
-    }
-
     /// Names a class that there was none of. Returns the class of that name if there is one already.
     pub fn add_class(&mut self, name: &str) -> Result<ClassId, Error> {
         let classes = &self.labelling.classes;
