@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::args::GraphArgs;
+use crate::label::input::refuse_empty;
 use crate::memory;
 use crate::output::refuse_existing;
 use crate::progress::ProgressBars;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         .threads(args.threads)
         .check()?;
     let file = FeatureFile::open_set(&args.features, &args.columns.names())?;
+    refuse_empty(&file)?;
     let (rows, columns) = (file.rows(), file.columns());
     let shape = Shape { source_rows: 0, target_rows: rows, columns, classes: 0 };
     let plan = parameters.plan(shape);

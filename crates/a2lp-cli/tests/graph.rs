@@ -146,3 +146,16 @@ fn every_search_names_itself_and_its_recall() {
         fs::read(dir.path().join("auto.npz")).unwrap()
     );
 }
+
+#[test]
+fn a_file_without_rows_has_no_graph() {
+    let dir = tempfile::tempdir().unwrap();
+    ArrayFile::new().matrix("features", 0, 5, &[]).write(&dir.path().join("none.npy"), false).unwrap();
+    for search in ["auto", "exact", "screened", "pruned", "nndescent"] {
+        let output =
+            a2lp(dir.path(), &format!("graph --features none.npy --graph-method {search} --out g.npz"));
+        assert_eq!(output.status.code(), Some(2));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("none.npy: 0 rows of 5 features"), "{told}");
+    }
+}

@@ -90,53 +90,84 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The image file of each item in a folder: named by its id, with or without an ending, or by its row.
+/// The image file of each item in a folder: named by its id, with or without folders and an ending, or by its row.
 pub fn find_pictures(
     folder: &Path,
     names: impl Iterator<Item = (u64, Option<String>)>,
 ) -> std::io::Result<Vec<Option<PathBuf>>> {
-    let mut files: HashMap<String, PathBuf> = HashMap::new();
-    collect(folder, folder, 0, &mut files)?;
+    let mut files = Names::default();
+    files.collect(folder, folder, 0)?;
     let find = |(row, id): (u64, Option<String>)| {
         let id = id.map(|id| id.replace('\\', "/"));
         // An id may be a longer path than the one within the folder.
-        let tail = |id: &str| {
-            let mut parts = id;
-            loop {
-                if let Some(path) = files.get(parts) {
-                    return Some(path.clone());
-                }
-                parts = parts.split_once('/')?.1;
-            }
-        };
-        id.as_deref().and_then(tail).or_else(|| files.get(&row.to_string()).cloned())
+        let by_id = id.as_deref().and_then(|id| ends(id).find_map(|end| files.get(end)));
+        by_id.or_else(|| files.get(&row.to_string()))
     };
     Ok(names.map(find).collect())
 }
 
-/// Files below a folder, by their path within it, with and without the ending.
-fn collect(
-    folder: &Path,
-    root: &Path,
-    depth: usize,
-    files: &mut HashMap<String, PathBuf>,
-) -> std::io::Result<()> {
+/// A path, then without its first folder, and so on.
+fn ends(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.split_once('/').map(|(_, rest)| rest))
+}
+
+/// Files by what they may be called; `None` for a name that several files have.
+#[derive(Default)]
+struct Names(HashMap<String, Option<PathBuf>>);
+
+impl Names {
     const MAX_DEPTH: usize = 8;
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            if depth < MAX_DEPTH {
-                collect(&path, root, depth + 1, files)?;
-            }
-        } else if let Ok(within) = path.strip_prefix(root) {
-            let name = within.to_string_lossy().replace('\\', "/");
-            if let Some((stem, ending)) = name.rsplit_once('.')
-                && !ending.contains('/')
-            {
-                files.entry(stem.to_string()).or_insert_with(|| path.clone());
-            }
-            files.insert(name, path);
-        }
+
+    fn get(&self, name: &str) -> Option<PathBuf> {
+        self.0.get(name).cloned().flatten()
     }
-    Ok(())
+
+    /// Notes the files below a folder.
+    fn collect(&mut self, folder: &Path, root: &Path, depth: usize) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                if depth < Self::MAX_DEPTH {
+                    self.collect(&path, root, depth + 1)?;
+                }
+            } else if let Ok(within) = path.strip_prefix(root) {
+                let name = within.to_string_lossy().replace('\\', "/");
+                let stem = name.rsplit_once('.').map(|(stem, _)| stem).filter(|stem| !stem.is_empty());
+                for called in ends(&name).chain(stem.into_iter().flat_map(ends)) {
+                    let known = self.0.entry(called.to_string()).or_insert_with(|| Some(path.clone()));
+                    if known.as_ref().is_some_and(|known| *known != path) {
+                        *known = None;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_found_by_every_name_that_is_theirs_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for name in ["mug/1.png", "bike/1.png", "bike/b.jpg", "7.png"] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            std::fs::write(path, "x").expect("a file");
+        }
+        let names = ["mug/1.png", "/elsewhere/photos/mug/1", "b", "b.jpg", "bike/b", "1.png", "x"];
+        let names = names.iter().map(|name| (99, Some(name.to_string()))).chain([(7, None), (1, None)]);
+        let found = find_pictures(dir.path(), names).expect("a folder that can be read");
+        let found: Vec<Option<String>> = found
+            .into_iter()
+            .map(|path| Some(path?.strip_prefix(dir.path()).ok()?.to_string_lossy().into_owned()))
+            .collect();
+        let found: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
+        let mug = Some("mug/1.png");
+        let b = Some("bike/b.jpg");
+        // Two files are called 1.png.
+        assert_eq!(found, [mug, mug, b, b, b, None, None, Some("7.png"), None]);
+    }
 }

@@ -67,16 +67,8 @@ pub(super) fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
             target.columns()
         );
     }
-    for file in [&source, &target] {
-        if file.rows() == 0 || file.columns() == 0 {
-            bail!(
-                "{}: {} rows of {} features; at least one of each is needed",
-                file.path().display(),
-                file.rows(),
-                file.columns()
-            );
-        }
-    }
+    refuse_empty(&source)?;
+    refuse_empty(&target)?;
 
     let names = match &args.class_names {
         Some(path) => Some(read_class_names(path)?),
@@ -117,6 +109,15 @@ pub(super) fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
         note_unknown_classes(truth);
     }
     Ok(Opened { source, target, labels, labels_path, truth, ids })
+}
+
+/// Refuses a file without rows or without columns.
+pub(crate) fn refuse_empty(file: &FeatureFile) -> anyhow::Result<()> {
+    let (rows, columns) = (file.rows(), file.columns());
+    if rows == 0 || columns == 0 {
+        bail!("{}: {rows} rows of {columns} features; at least one of each is needed", file.path().display());
+    }
+    Ok(())
 }
 
 /// A word on classes that only the truth has.

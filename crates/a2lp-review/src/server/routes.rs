@@ -16,10 +16,26 @@ const MAX_ITEMS: usize = 1000;
 /// Groups of items in the list of doubtful ones, unless asked otherwise.
 const GROUPS: usize = 24;
 
-const PAGE: &str = include_str!("../page/index.html");
-const SCRIPT: &str = include_str!("../page/script.js");
-const STYLE: &str = include_str!("../page/style.css");
-const ICON: &str = include_str!("../page/icon.svg");
+/// The files of the page. They hold no data, and a browser cannot send the token when it opens the page.
+const FILES: [(&str, &str, &str); 12] = {
+    const HTML: &str = "text/html; charset=utf-8";
+    const SCRIPT: &str = "text/javascript; charset=utf-8";
+    const STYLE: &str = "text/css; charset=utf-8";
+    [
+        ("/", HTML, include_str!("../page/index.html")),
+        ("/script.js", SCRIPT, include_str!("../page/script.js")),
+        ("/page.js", SCRIPT, include_str!("../page/page.js")),
+        ("/items.js", SCRIPT, include_str!("../page/items.js")),
+        ("/check.js", SCRIPT, include_str!("../page/check.js")),
+        ("/correct.js", SCRIPT, include_str!("../page/correct.js")),
+        ("/live_map.js", SCRIPT, include_str!("../page/live_map.js")),
+        ("/finish.js", SCRIPT, include_str!("../page/finish.js")),
+        ("/map.js", SCRIPT, a2lp_report::MAP_SCRIPT),
+        ("/report.css", STYLE, a2lp_report::STYLE),
+        ("/style.css", STYLE, include_str!("../page/style.css")),
+        ("/icon.svg", "image/svg+xml", include_str!("../page/icon.svg")),
+    ]
+};
 
 type Answer = Result<Response, Response>;
 
@@ -33,20 +49,11 @@ fn route(request: &Request, shared: &Shared) -> Answer {
         request.path.as_str(),
         "/api/correct" | "/api/answer" | "/api/undo" | "/api/promise" | "/api/full-run"
     );
-    // These hold no data, and a browser cannot send the token when it opens the page.
-    let page = match request.path.as_str() {
-        "/" => Some(("text/html; charset=utf-8", PAGE.to_string())),
-        "/script.js" => Some(("text/javascript; charset=utf-8", SCRIPT.to_string())),
-        "/map.js" => Some(("text/javascript; charset=utf-8", a2lp_report::MAP_SCRIPT.to_string())),
-        "/style.css" => Some(("text/css; charset=utf-8", a2lp_report::STYLE.to_string() + STYLE)),
-        "/icon.svg" => Some(("image/svg+xml", ICON.to_string())),
-        _ => None,
-    };
-    match page {
+    match FILES.iter().find(|(path, ..)| *path == request.path) {
         Some(_) if request.is_post => {
             return Err(Response::error(Status::MethodNotAllowed, "another method is needed"));
         }
-        Some((content_type, text)) => return Ok(Response::new(content_type, text)),
+        Some(&(_, content_type, text)) => return Ok(Response::new(content_type, text)),
         None if !request.path.starts_with("/api/") => {
             return Err(Response::error(Status::NotFound, "there is no such page"));
         }

@@ -14,7 +14,7 @@ const ROUNDS: usize = 4;
 
 /// Number of groups for a number of rows. More groups mean fewer rows to visit and more centres to compare with.
 pub(super) fn usual_groups(rows: usize) -> usize {
-    ((1.1 * (rows as f64).sqrt()) as usize).max(rows / 250).clamp(1, rows)
+    ((1.1 * (rows as f64).sqrt()) as usize).max(rows / 250).clamp(1, rows.max(1))
 }
 
 /// The centres of groups of rows.
