@@ -45,14 +45,14 @@ impl Session {
     /// Which items are accepted: those of the signed-off set, and those of which a person spoke.
     fn accepted(&mut self, accept: Option<usize>) -> Result<Vec<bool>, ReviewError> {
         let items = self.labelling().pseudo_labels.len();
-        let mut accepted: Vec<bool> =
-            (0..items).map(|item| self.origin(item) != Origin::Propagated).collect();
+        let mut accepted = vec![false; items];
+        // Of an item that no class fits there is no label to accept.
+        self.said().iter().for_each(|(item, ..)| accepted[*item] = true);
         // Without an answer nothing is signed off, and labels that nobody looked at need no version.
         if !self.answers().is_empty() && self.needed_version().is_none() {
             let (ranked, ladder) = self.audited_items()?;
             let set = accept.unwrap_or(ladder.signed_off()).min(ladder.signed_off());
             for &item in &ranked[..ladder.set_size(set)] {
-                // Of an item that no class fits there is no label to accept.
                 accepted[item] |= self.origin(item) == Origin::Propagated;
             }
         }
