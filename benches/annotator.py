@@ -1,4 +1,4 @@
-"""What clicks are worth: a simulated annotator who knows the truth, on real domains.
+"""Measures what clicks are worth, with a simulated annotator who knows the truth, on real domains.
 
 For each pair of domains, and 10, 25, 50 and 100 clicks, the accuracy on the items that were not clicked, for several ways to choose
 items and to use the clicks. Needs the Python package, scikit-learn, Pillow, and folders with data: features as NAME_feat.npy and

@@ -80,9 +80,11 @@ pub(crate) fn start_review(
     let server = watched(py, callback, |relay| {
         let features = gather(&parts, columns, &(0..rows).collect::<Vec<_>>())?;
         // The run is known by its data and settings.
-        let mut known_by: Vec<u8> = features.values().iter().flat_map(|value| value.to_le_bytes()).collect();
-        known_by.extend(labels.iter().flat_map(|label| label.to_le_bytes()));
-        known_by.extend(serde_json::to_vec(&parameters).unwrap_or_default());
+        let settings = serde_json::to_vec(&parameters).unwrap_or_default();
+        let rows = features.values().chunks(columns.max(1));
+        let rows = rows.map(|row| row.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+        let classes_of_rows = labels.iter().map(|label| label.to_le_bytes().to_vec());
+        let known_by = fingerprint(rows.chain(classes_of_rows).chain([settings]));
         let labels = Labels::from_ids(Classes::new(classes)?, labels.to_vec())?;
         let domains = Domains::stacked(features, labels.len(), labels)?;
         let layout = Layout::new(domains.features(), &parameters)?;
@@ -94,7 +96,7 @@ pub(crate) fn start_review(
             rows: None,
             ids,
             title,
-            fingerprint: fingerprint(&known_by),
+            fingerprint: known_by,
         });
         let (journal, seed, events) = match journal {
             None => (None, Seed::random()?, Vec::new()),

@@ -1,6 +1,7 @@
 //! Writing outputs: the files beside the labels, and the checks before any work starts.
 
-use a2lp_data::{DataError, Problem, write_atomically};
+pub(crate) use a2lp_data::refuse_existing;
+use a2lp_data::{DataError, write_atomically};
 use std::path::{Path, PathBuf};
 
 /// The run record of an output.
@@ -22,14 +23,6 @@ fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = out.as_os_str().to_owned();
     name.push(ending);
     name.into()
-}
-
-/// Refuses an output that exists already, before any work.
-pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), DataError> {
-    match path.exists() && !force {
-        true => Err(DataError { path: path.into(), problem: Problem::Exists }),
-        false => Ok(()),
-    }
 }
 
 /// Refuses an output in a folder that does not exist.

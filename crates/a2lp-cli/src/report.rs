@@ -13,7 +13,7 @@ use a2lp_data::images::thumbnail;
 use a2lp_data::{FeatureFile, FieldNames, read_pictures, write_atomically};
 use a2lp_report::record::Inputs;
 use a2lp_report::trace::Item;
-use a2lp_report::{Chapter, Experiment, Run, Trace, figures, lay_out, page};
+use a2lp_report::{Chapter, Experiment, Run, RunRecord, Trace, figures, lay_out, page};
 use anyhow::{Context, bail};
 use base64::Engine;
 use std::io::Write;
@@ -138,14 +138,19 @@ fn read_chapter(path: &Path) -> anyhow::Result<Chapter> {
     read_run(labels).map(Chapter::Run)
 }
 
-fn read_run(labels: &Path) -> anyhow::Result<Run> {
+/// The record of the run that made these labels.
+pub(crate) fn read_record(labels: &Path) -> anyhow::Result<RunRecord> {
     let path = record_path(labels);
     if !path.exists() {
         bail!("{}: no such file; `a2lp label` writes it beside the labels", path.display());
     }
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let record: a2lp_report::RunRecord = serde_json::from_str(&text)
-        .with_context(|| format!("{}: not a run record of this version", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{}: not a run record of this version", path.display()))
+}
+
+fn read_run(labels: &Path) -> anyhow::Result<Run> {
+    let record = read_record(labels)?;
     let path = trace_path(labels);
     let trace = if path.exists() {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;

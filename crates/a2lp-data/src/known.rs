@@ -124,7 +124,7 @@ fn label_of(task: &Value) -> Result<Option<String>, String> {
     }
 }
 
-/// The data of a run that is told these labels. Returns the classes that the source lacks as well.
+/// Adds known labels to the data of a run. Also returns their classes that the source lacks.
 ///
 /// `rows` are the rows of the items, where rows were left out; known rows that were left out are passed over.
 pub fn with_known_items(

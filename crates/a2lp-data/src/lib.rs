@@ -54,5 +54,5 @@ pub use names::{Field, FieldNames};
 pub use pictures::{Picture, read_all_pictures, read_pictures};
 pub use write::{
     ArrayFile, LabelTable, LabelledFeatures, Output, TableColumn, TableFile, check_labels_path, choice,
-    label_endings, origin, write_atomically,
+    label_endings, origin, refuse_existing, write_atomically,
 };

@@ -11,6 +11,8 @@
 pub const SETS: usize = 10;
 /// The set that is tested first: the most confident 30 %.
 pub const FIRST_SET: usize = 3;
+/// The probability that any statement of an audit is false.
+pub const DELTA: f64 = 0.05;
 /// Prior of the bets: a = ½, b = a(4/e − 1).
 const A: f64 = 0.5;
 /// Prior of the interval.
@@ -139,7 +141,7 @@ pub struct Promise {
 impl Promise {
     /// Fewer than this share wrong with 95 % confidence, tested from the most confident 30 % on.
     pub fn new(max_error: f64) -> Self {
-        Promise { max_error, delta: 0.05, first_set: FIRST_SET }
+        Promise { max_error, delta: DELTA, first_set: FIRST_SET }
     }
 }
 

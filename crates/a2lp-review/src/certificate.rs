@@ -1,14 +1,14 @@
 //! The certificate: what an audit showed, with everything that is needed to show it again.
 
-use crate::audit::{Ladder, Promise, SETS};
+use crate::audit::{DELTA, Ladder, Promise, SETS};
 use crate::draw::Seed;
 use crate::error::ReviewError;
 use crate::event::AuditSettings;
-use crate::session::{DELTA, Session, delta_of};
+use crate::session::{Session, delta_of};
 use a2lp_data::LabelRow;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const LAYOUT: u32 = 1;
 
@@ -79,15 +79,17 @@ struct Audited<'a> {
     confidence: f64,
 }
 
-/// SHA-256 in hexadecimal digits.
-pub fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 of all parts together, in hexadecimal digits.
+pub fn fingerprint<Part: AsRef<[u8]>>(parts: impl IntoIterator<Item = Part>) -> String {
+    let mut hash = Sha256::new();
+    parts.into_iter().for_each(|part| hash.update(part));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn fingerprint_of(items: &[Audited<'_>]) -> String {
     let line =
         |Audited { row, label, confidence }: &Audited<'_>| format!("{row}\t{label}\t{confidence:.6}\n");
-    fingerprint(items.iter().map(line).collect::<String>().as_bytes())
+    fingerprint(items.iter().map(line))
 }
 
 /// A statement for people.
@@ -212,9 +214,8 @@ pub fn verify(certificate: &Certificate, file: &[LabelRow]) -> Result<Vec<String
             audited.push(Audited { row: row.row, label, confidence });
         }
     }
-    if let Some(missing) =
-        certificate.answers.iter().find(|answer| !file.iter().any(|row| row.row == answer.row))
-    {
+    let rows: HashSet<u64> = file.iter().map(|row| row.row).collect();
+    if let Some(missing) = certificate.answers.iter().find(|answer| !rows.contains(&answer.row)) {
         return Err(format!("row {} was answered, but the file does not have it", missing.row));
     }
     if audited.len() != certificate.items || fingerprint_of(&audited) != certificate.labels_sha256 {

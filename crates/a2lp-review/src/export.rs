@@ -42,7 +42,7 @@ impl Session {
         Ok(table.write(path, force)?)
     }
 
-    /// Which items are accepted: those of the signed-off set, and those of which a person spoke.
+    /// Tells for every item whether it is accepted: the signed-off set is, and so is what a person labelled.
     fn accepted(&mut self, accept: Option<usize>) -> Result<Vec<bool>, ReviewError> {
         let items = self.labelling().pseudo_labels.len();
         let mut accepted = vec![false; items];
@@ -72,17 +72,19 @@ impl Session {
 
     /// What a person said, as a table that `a2lp label --known` reads.
     pub fn corrections_csv(&self) -> String {
-        let mut text =
-            String::from(if self.task().ids.is_some() { "row,id,label,kind\n" } else { "row,label,kind\n" });
+        let ids = self.task().ids.as_ref();
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        let mut write = |row: &str, id: Option<&str>, label: &str, kind: &str| {
+            let fields = std::iter::once(row).chain(id).chain([label, kind]);
+            csv.write_record(fields).expect("memory can be written to, and rows have the same fields");
+        };
+        write("row", ids.map(|_| "id"), "label", "kind");
         for (item, name, origin) in self.said() {
             let kind = if origin == Origin::Checked { "check" } else { "correction" };
-            text += &format!("{},", self.task().row(item));
-            if let Some(ids) = &self.task().ids {
-                text += &format!("{},", quoted(&ids[item]));
-            }
-            text += &format!("{},{kind}\n", quoted(name));
+            write(&self.task().row(item).to_string(), ids.map(|ids| ids[item].as_str()), name, kind);
         }
-        text
+        let bytes = csv.into_inner().expect("memory can be written to");
+        String::from_utf8(bytes).expect("fields are text")
     }
 
     /// The same as annotated tasks for Label Studio, which `a2lp label --known` reads too.
@@ -93,13 +95,5 @@ impl Session {
             json!({ "data": { "item": id, "row": row }, "annotations": [{ "result": [choice(name)] }] })
         };
         self.said().into_iter().map(task).collect()
-    }
-}
-
-/// A field of a CSV file.
-fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_string(),
     }
 }

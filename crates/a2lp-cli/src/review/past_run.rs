@@ -3,8 +3,7 @@
 use crate::args::{Cli, Command, LabelArgs};
 use crate::config;
 use crate::label::{self, Prepared};
-use crate::output::record_path;
-use crate::report::title;
+use crate::report::{read_record, title};
 use a2lp::Labelling;
 use a2lp_data::read_graph;
 use a2lp_report::RunRecord;
@@ -26,13 +25,7 @@ pub(super) struct PastRun {
 impl PastRun {
     /// Reads the record beside the labels, and the files that it names.
     pub(super) fn read(labels: &Path, threads: usize) -> anyhow::Result<Self> {
-        let path = record_path(labels);
-        if !path.exists() {
-            bail!("{}: no such file; `a2lp label` writes it beside the labels", path.display());
-        }
-        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let record: RunRecord = serde_json::from_str(&text)
-            .with_context(|| format!("{}: not a run record of this version", path.display()))?;
+        let record = read_record(labels)?;
         let bytes = std::fs::read(labels).with_context(|| labels.display().to_string())?;
         let args = label_args(&record, labels)?;
         if args.source.iter().chain(&args.target).any(|path| path == Path::new("-")) {
@@ -50,12 +43,12 @@ impl PastRun {
             rows,
             ids,
             title: title(labels, record.inputs.as_ref()),
-            fingerprint: fingerprint(&bytes),
+            fingerprint: fingerprint([bytes]),
         };
         Ok(PastRun { task: Arc::new(task), target: args.target, record })
     }
 
-    /// Refuses data that changed since: the labels must be those of the file.
+    /// Refuses a run that gives other labels than the file has, because its data changed.
     pub(super) fn check_same(&self, labelling: &Labelling) -> anyhow::Result<()> {
         let (now, then) = (&labelling.pseudo_labels, &self.record.summary);
         let last = self.record.rounds.last().map(|round| &round.class_counts);

@@ -2,7 +2,7 @@
 //!
 //! [`LabelTable::columns`] is the one list of columns. Every format writes that list.
 
-use super::{ArrayFile, TableColumn, TableFile, write_atomically};
+use super::{ArrayFile, TableColumn, TableFile, refuse_existing, write_atomically};
 use crate::error::{DataError, Problem};
 use crate::formats::Format;
 use a2lp::{ClassId, Classes, Labelling, PseudoLabels};
@@ -63,10 +63,7 @@ pub fn choice(name: &str) -> serde_json::Value {
 /// Refuses a labels file that could not be written, before there is anything to write.
 pub fn check_labels_path(path: &Path, force: bool) -> Result<(), DataError> {
     LabelFormat::of(path)?;
-    match path.exists() && !force {
-        true => Err(DataError::new(path, Problem::Exists)),
-        false => Ok(()),
-    }
+    refuse_existing(path, force)
 }
 
 /// The labels of a target, to be written into a file.

@@ -20,6 +20,14 @@ pub trait Output: Write + Seek + Send {}
 
 impl<W: Write + Seek + Send> Output for W {}
 
+/// Refuses an output that exists already, before any work.
+pub fn refuse_existing(path: &Path, force: bool) -> Result<(), DataError> {
+    match path.exists() && !force {
+        true => Err(DataError::new(path, Problem::Exists)),
+        false => Ok(()),
+    }
+}
+
 /// Writes through a temporary file in the same folder that takes the final name only when it is complete.
 pub fn write_atomically(
     path: &Path,
@@ -27,9 +35,7 @@ pub fn write_atomically(
     write: impl FnOnce(&mut dyn Output) -> std::io::Result<()>,
 ) -> Result<(), DataError> {
     let fail = |problem: Problem| DataError::new(path, problem);
-    if !force && path.exists() {
-        return Err(fail(Problem::Exists));
-    }
+    refuse_existing(path, force)?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".a2lp-").suffix(".part");

@@ -39,7 +39,7 @@ function showResult() {
   const { sets, signed_off, testing, settings } = check;
   const under = sets[testing - 1], allowed = percent(settings.max_error), done = sets[signed_off - 1];
   find("#sign-off").textContent = signed_off
-    ? `Signed off: the ${number(done.items)} most confident labels. At most ${allowed} of them are wrong, with 95 % confidence.`
+    ? `Signed off: the ${number(done.items)} most confident labels. At most ${allowed} of them are wrong, with ${percent(check.confidence)} confidence.`
     : `Nothing is signed off yet at ${allowed} wrong labels.`;
   const hopeless = under.hopeless && signed_off < testing;
   find("#share-right").textContent =

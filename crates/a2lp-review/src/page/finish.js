@@ -20,7 +20,7 @@ function show() {
   const { items, corrections, answers, unlabelled } = state.session;
   const set = check && accepted ? check.sets[accepted - 1] : null;
   find("#statement").textContent = set
-    ? `At most ${percent(check.settings.max_error)} of the ${number(set.items)} accepted labels are wrong, with 95 % confidence.`
+    ? `At most ${percent(check.settings.max_error)} of the ${number(set.items)} accepted labels are wrong, with ${percent(check.confidence)} confidence.`
     : `Nothing is signed off yet: ${answers ? "answer more in Check" : "nothing was checked"}.`;
   find("#finish-figures").textContent =
     `${plural(items, "item")}: ${number(corrections)} corrected or confirmed, ${number(answers)} answered in the check, ` +

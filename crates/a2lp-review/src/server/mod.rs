@@ -280,7 +280,7 @@ fn serve_connection(stream: TcpStream, shared: &Shared, busy: bool) {
     }
 }
 
-/// Server-sent events: everything that is told to all pages.
+/// Sends a page everything that [`Shared::tell`] says, as server-sent events.
 fn stream_news(connection: &mut Connection, shared: &Shared) -> std::io::Result<()> {
     let mut response = Response::new("text/event-stream", "");
     shared.guard.protect(&mut response, shared.in_frame);

@@ -1,13 +1,10 @@
 //! The check: an audit of the labels as they are now.
 
 use super::Session;
-use crate::audit::{Ladder, Promise, SETS};
+use crate::audit::{DELTA, Ladder, Promise, SETS};
 use crate::error::ReviewError;
 use crate::event::{AuditSettings, Event};
 use serde::Serialize;
-
-/// The probability that any statement of an audit is false.
-pub(crate) const DELTA: f64 = 0.05;
 
 /// The probability that a statement about a version is false: δ/2^k for the k-th, so that all of them together keep to δ; δ for labels that
 /// were declared final.
@@ -33,6 +30,8 @@ pub struct CheckView {
     pub version: u32,
     /// The probability that a statement about this version is false.
     pub delta: f64,
+    /// The confidence of all statements together.
+    pub confidence: f64,
     /// Items that carry a label which no person gave.
     pub population: usize,
     /// Answers so far, and how many of them found a wrong label.
@@ -91,6 +90,7 @@ impl Session {
             settings: self.state.settings,
             version: self.version(),
             delta: ladder.promise().delta,
+            confidence: 1.0 - DELTA,
             population: audited.population.len(),
             answers: self.state.answers.len(),
             wrong: self.state.answers.iter().filter(wrong).count(),

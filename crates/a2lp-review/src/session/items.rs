@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Which classes there is any reason to offer: those of the run, and those that a person gave to an item.
+    /// Tells for every class whether the page should offer it: classes of the run, and classes that a person gave to an item.
     pub fn classes_in_use(&self) -> Vec<bool> {
         let classes = &self.labelling().classes;
         let of_run = self.task.domains.source_labels().classes().len();

@@ -7,8 +7,8 @@ mod check;
 mod items;
 mod state;
 
+pub(crate) use check::delta_of;
 pub use check::{CheckView, SetView};
-pub(crate) use check::{DELTA, delta_of};
 pub use items::{Group, ItemView, Origin};
 
 use crate::draw::Seed;

@@ -243,13 +243,13 @@ impl State {
         if self.answers.is_empty() { last.max(1) } else { last + 1 }
     }
 
-    /// A run that is told the corrections.
+    /// The full method with the corrections as known labels, ready to run.
     pub(super) fn full_run(&self) -> Result<FullRun, a2lp::Error> {
         let (task, told) = (self.task.clone(), self.corrections.clone());
         Ok(FullRun { task, domains: self.domains()?, told, after: self.events })
     }
 
-    /// The data of a run that is told the corrections.
+    /// The data of the run with the corrections as known labels.
     fn domains(&self) -> Result<Domains, a2lp::Error> {
         // In the order in which the classes were named, so that the numbers of classes stay.
         let given: BTreeSet<&str> = self.corrections.values().map(String::as_str).collect();

@@ -104,19 +104,23 @@ impl LiveLabels {
         let LiveParts { candidates, shares, hypothesis, smoother, views } = parts;
         let (first, _) = &views[0];
         let lists = first.lists().ok_or_else(view::needs_nearest)?;
-        let neighbours = lists.within(first.targets(), NEIGHBOURS);
-        let similarity = first.similarity;
+        // A consensus has the target's own graph in its smoother.
+        let neighbours = match smoother {
+            Some(_) => None,
+            None => Some(symmetrise(&lists.within(first.targets(), NEIGHBOURS), first.similarity)?),
+        };
         let views: Vec<LiveView> = views
             .into_iter()
             .map(|(nodes, soft)| LiveView::new(nodes, soft, candidates.len(), parameters))
             .collect::<Result<_, _>>()?;
-        let reading = match (hypothesis, smoother) {
-            (Some(hypothesis), Some(smoother)) => {
+        let reading = match (hypothesis, smoother, neighbours) {
+            (Some(hypothesis), Some(smoother), _) => {
                 let known = &labelling.known;
                 let vote = Vote::new(&views, hypothesis, smoother, &shares, &candidates, known, parameters)?;
                 Reading::Vote(Box::new(vote))
             }
-            _ => Reading::Single { neighbours: symmetrise(&neighbours, similarity)? },
+            (_, _, Some(neighbours)) => Reading::Single { neighbours },
+            _ => return Err(view::needs_nearest()),
         };
         Ok(LiveLabels {
             known_to_run: labelling.known.clone(),
