@@ -126,6 +126,9 @@ fn what_cannot_be_reviewed_says_why() {
         refused(dir.path(), &["review", "labels.csv", "--images", "d"]).contains("no file is named like")
     );
     assert!(refused(dir.path(), &["review", "labels.csv", "--text", "x"]).contains("a file and a column"));
+    let error =
+        refused(dir.path(), &["review", "labels.csv", "--export", "e.csv", "--certificate", "c0.json"]);
+    assert!(error.contains("nothing to certify") && !at("e.csv").exists(), "{error}");
     fs::write(at("c.json"), "{}").unwrap();
     assert!(
         refused(dir.path(), &["review", "--verify", "c.json", "labels.csv"]).contains("not a certificate")

@@ -6,7 +6,7 @@ mod past_run;
 use crate::Outcome;
 use crate::args::ReviewArgs;
 use crate::interrupt;
-use crate::output::{check_folder, journal_path, write_json};
+use crate::output::{check_folder, journal_path, refuse_existing, write_json};
 use crate::progress::ProgressBars;
 use a2lp_data::{check_labels_path, read_label_rows, write_atomically};
 use a2lp_report::{Layout, Watcher};
@@ -24,6 +24,10 @@ pub(crate) fn run(args: &ReviewArgs) -> anyhow::Result<Outcome> {
     if let Some(out) = &args.export {
         check_labels_path(out, args.force)?;
         check_folder(out)?;
+        for path in args.certificate.iter().chain(&args.corrections) {
+            refuse_existing(path, args.force)?;
+            check_folder(path)?;
+        }
     }
     let past_run = PastRun::read(&args.labels, args.threads)?;
     let journal = journal_path(&args.labels);
@@ -127,14 +131,13 @@ fn export(args: &ReviewArgs, review: &mut Review) -> anyhow::Result<Outcome> {
     let has_answers = !review.session().answers().is_empty();
     if has_answers {
         review.look()?;
+    } else if args.certificate.is_some() {
+        bail!("nothing was checked, so there is nothing to certify; nothing was written");
     }
     let session = review.session_mut();
     session.write_labels(out, args.force, false, None)?;
     println!("labels in {}", out.display());
     if let Some(path) = &args.certificate {
-        if !has_answers {
-            bail!("nothing was checked, so there is nothing to certify; the labels are written");
-        }
         let certificate = session.certificate(None)?;
         write_json(path, args.force, &certificate)?;
         println!("certificate in {}: {}", path.display(), certificate.statement);
