@@ -9,6 +9,10 @@ use rayon::prelude::*;
 /// Rows handled as one piece of parallel work.
 pub(crate) const ROWS_PER_TASK: usize = 1024;
 
+/// Rows whose part of a sum over all rows is added up on its own, wherever the rows are held. Sums of segments are then added
+/// in order, so a cluster gets the same bits as one machine.
+pub(crate) const SEGMENT: usize = 4 * ROWS_PER_TASK;
+
 /// A dense n × d matrix of features.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureMatrix {
@@ -59,6 +63,12 @@ impl FeatureMatrix {
     /// The rows of `range`, as one slice.
     pub(crate) fn block(&self, range: std::ops::Range<usize>) -> &[f32] {
         &self.values[range.start * self.columns..range.end * self.columns]
+    }
+
+    /// These rows alone, in this order.
+    pub(crate) fn gathered(&self, rows: &[u32]) -> Self {
+        let values = rows.iter().flat_map(|&row| self.row(row as usize)).copied().collect();
+        FeatureMatrix { values, rows: rows.len(), columns: self.columns }
     }
 
     /// Puts the rows of `below` under these.

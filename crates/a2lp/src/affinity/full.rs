@@ -5,6 +5,7 @@ use super::{Affinity, Edges, Prepared};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedRows, ScoreTile};
+use crate::neighbours::Numbering;
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -53,7 +54,7 @@ pub(crate) fn full_graph<'v>(
     if let Some(node) = degrees.iter().position(|d| !d.is_finite()) {
         return Err(Error::WeightOverflow(node));
     }
-    Ok(Affinity::new(Edges::Full(graph), degrees))
+    Ok(Affinity::new(Edges::Full(graph), Numbering::default(), degrees))
 }
 
 fn square(v: &[f32]) -> f64 {

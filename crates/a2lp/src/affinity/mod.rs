@@ -5,17 +5,21 @@ mod full;
 mod sparse;
 
 pub(crate) use full::full_graph;
-pub(crate) use sparse::symmetrise;
+pub(crate) use sparse::{symmetrise, times};
 
 use crate::labels::ClassId;
+use crate::neighbours::Numbering;
 use full::FullGraph;
 use sparse::SparseGraph;
 use std::ops::Range;
 
 /// A symmetric, non-negative affinity matrix with zero diagonal, ready to be multiplied by its normalised form.
+///
+/// Inside, nodes stand at positions, in an order that keeps neighbours close; outside, they have their numbers.
 pub struct Affinity<'v> {
     edges: Edges<'v>,
-    /// dᵢᵢ, the row sums.
+    numbering: Numbering,
+    /// dᵢᵢ, the row sums, by position.
     degrees: Vec<f64>,
     /// dᵢᵢ^-½; 0 for an isolated node, whose row of S is then 0.
     scale: Vec<f32>,
@@ -34,9 +38,14 @@ pub(crate) enum Prepared {
 }
 
 impl<'v> Affinity<'v> {
-    fn new(edges: Edges<'v>, degrees: Vec<f64>) -> Self {
+    fn new(edges: Edges<'v>, numbering: Numbering, degrees: Vec<f64>) -> Self {
         let scale = degrees.iter().map(|&d| if d > 0.0 { d.sqrt().recip() as f32 } else { 0.0 }).collect();
-        Affinity { edges, degrees, scale }
+        Affinity { edges, numbering, degrees, scale }
+    }
+
+    /// Where nodes stand in the vectors that are multiplied.
+    pub(crate) fn numbering(&self) -> &Numbering {
+        &self.numbering
     }
 
     /// Number of nodes.
@@ -46,7 +55,7 @@ impl<'v> Affinity<'v> {
 
     /// dᵢᵢ, the sum of row i of A.
     pub fn degree(&self, node: usize) -> f64 {
-        self.degrees[node]
+        self.degrees[self.numbering.position_of(node)]
     }
 
     /// Number of stored entries of A; 0 when the full graph is not stored.
@@ -61,15 +70,22 @@ impl<'v> Affinity<'v> {
     pub fn row(&self, node: usize, row: &mut Vec<(u32, f32)>) {
         row.clear();
         match &self.edges {
-            Edges::Sparse(graph) => row.extend(graph.row(node).iter().map(|&(j, s)| {
-                // The stored value is sᵢⱼ; A is needed for diagnostics only.
-                (j, (f64::from(s) * (self.degrees[node] * self.degrees[j as usize]).sqrt()) as f32)
-            })),
+            Edges::Sparse(graph) => {
+                let position = self.numbering.position_of(node);
+                row.extend(graph.row(position).iter().map(|&(j, s)| {
+                    // The stored value is sᵢⱼ; A is needed for diagnostics only.
+                    let weight = f64::from(s) * (self.degrees[position] * self.degrees[j as usize]).sqrt();
+                    (self.numbering.node_at(j as usize) as u32, weight as f32)
+                }));
+                if !self.numbering.is_plain() {
+                    row.sort_unstable_by_key(|entry| entry.0);
+                }
+            }
             Edges::Full(graph) => graph.row(node, row),
         }
     }
 
-    /// First half of S·X for X with `W` columns.
+    /// First half of S·X for X with `W` columns and a row for each position.
     pub(crate) fn prepare<const W: usize>(&self, x: &[[f32; W]]) -> Prepared {
         match &self.edges {
             Edges::Sparse(_) => Prepared::Nothing,
@@ -77,7 +93,7 @@ impl<'v> Affinity<'v> {
         }
     }
 
-    /// Second half of S·X: the rows of `range`.
+    /// Second half of S·X: the rows of these positions.
     pub(crate) fn multiply_rows<const W: usize>(
         &self,
         prepared: &Prepared,
@@ -97,7 +113,7 @@ impl<'v> Affinity<'v> {
         for i in 0..self.nodes() {
             self.row(i, &mut row);
             for &(j, weight) in &row {
-                let (di, dj) = (self.degrees[i], self.degrees[j as usize]);
+                let (di, dj) = (self.degree(i), self.degree(j as usize));
                 if di > 0.0 && dj > 0.0 {
                     add(i, j as usize, f64::from(weight) / (di * dj).sqrt());
                 }
@@ -107,11 +123,15 @@ impl<'v> Affinity<'v> {
 
     /// Which nodes a path joins to a labelled node. Labelled nodes reach themselves.
     pub(crate) fn reached(&self, labels: &[Option<ClassId>]) -> Vec<bool> {
-        let mut reached: Vec<bool> = labels.iter().map(Option::is_some).collect();
+        let mut reached: Vec<bool> =
+            (0..labels.len()).map(|position| labels[self.numbering.node_at(position)].is_some()).collect();
         match &self.edges {
             Edges::Sparse(graph) => graph.spread(&mut reached),
             Edges::Full(graph) => graph.spread(&mut reached),
         }
-        reached
+        if self.numbering.is_plain() {
+            return reached;
+        }
+        (0..labels.len()).map(|node| reached[self.numbering.position_of(node)]).collect()
     }
 }

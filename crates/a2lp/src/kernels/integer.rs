@@ -153,7 +153,11 @@ fn portable(rows: &[u8], panel: &[i8], groups: usize, sums: &mut [i32]) {
 pub(crate) struct PackedBytes {
     kernel: IntegerKernel,
     values: Vec<CacheLine>,
-    range: Range<usize>,
+    /// What gets scores back, of every packed row.
+    scales: Vec<f32>,
+    biases: Vec<f32>,
+    /// The part of the sums that the offset of the other factor makes.
+    corrections: Vec<i32>,
 }
 
 /// The bytes of some cache lines.
@@ -180,7 +184,17 @@ impl PackedBytes {
     }
 
     pub(super) fn for_kernel(kernel: IntegerKernel) -> Self {
-        PackedBytes { kernel, values: Vec::new(), range: 0..0 }
+        PackedBytes {
+            kernel,
+            values: Vec::new(),
+            scales: Vec::new(),
+            biases: Vec::new(),
+            corrections: Vec::new(),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.scales.len()
     }
 
     pub(crate) fn pack(&mut self, rows: &QuantisedRows, range: Range<usize>) {
@@ -197,7 +211,12 @@ impl PackedBytes {
                 }
             }
         }
-        self.range = range;
+        self.scales.clear();
+        self.scales.extend_from_slice(&rows.scales[range.clone()]);
+        self.biases.clear();
+        self.biases.extend_from_slice(&rows.biases[range.clone()]);
+        self.corrections.clear();
+        self.corrections.extend(rows.sums[range].iter().map(|sum| i32::from(rows.offset) * sum));
     }
 }
 
@@ -210,13 +229,13 @@ impl ScoreTile {
         packed: &PackedBytes,
     ) {
         let kernel = packed.kernel;
-        (self.rows, self.packed_rows, self.width) = (wanted.len(), packed.range.len(), kernel.width);
+        (self.rows, self.packed_rows, self.width) = (wanted.len(), packed.rows(), kernel.width);
         if self.rows == 0 || self.packed_rows == 0 {
             return;
         }
         // Sums of whole register tiles; the rows that do not exist come last and are dropped.
         let padded = self.rows.next_multiple_of(kernel.height);
-        let panels = packed.range.len().div_ceil(kernel.width);
+        let panels = packed.rows().div_ceil(kernel.width);
         self.sums.clear();
         self.sums.resize(padded * kernel.width * panels, 0);
         grow(&mut self.stretch, padded * STRETCH / 4);
@@ -254,17 +273,17 @@ impl ScoreTile {
         padded: usize,
     ) {
         let width = self.width;
-        grow(&mut self.scores, self.rows * width * packed.range.len().div_ceil(width));
+        grow(&mut self.scores, self.rows * width * packed.rows().div_ceil(width));
         let panels = floats_mut(&mut self.scores).chunks_exact_mut(self.rows * width);
         for ((scores, sums), first) in
-            panels.zip(self.sums.chunks_exact(padded * width)).zip(packed.range.clone().step_by(width))
+            panels.zip(self.sums.chunks_exact(padded * width)).zip((0..packed.rows()).step_by(width))
         {
-            let lanes = first..packed.range.end.min(first + width);
+            let lanes = first..packed.rows().min(first + width);
             let (mut scales, mut corrections, mut biases) = ([0f32; 32], [0i32; 32], [0f32; 32]);
             for (lane, row) in lanes.enumerate() {
-                scales[lane] = rows.scales[row];
-                corrections[lane] = i32::from(rows.offset) * rows.sums[row];
-                biases[lane] = rows.biases[row];
+                scales[lane] = packed.scales[row];
+                corrections[lane] = packed.corrections[row];
+                biases[lane] = packed.biases[row];
             }
             let rows = wanted.clone().map(|row| (rows.scales[row], rows.biases[row]));
             let (scales, corrections, biases) = (&scales[..width], &corrections[..width], &biases[..width]);

@@ -56,15 +56,8 @@ const ABREAST: usize = 8;
 
 impl Chain {
     /// The chains of one row with each of `others`, in order.
-    pub(crate) fn of_each(
-        self,
-        features: &crate::features::FeatureMatrix,
-        row: usize,
-        others: impl Iterator<Item = u32>,
-        out: &mut Vec<f32>,
-    ) {
+    pub(crate) fn of_each<'r>(self, a: &[f32], others: impl Iterator<Item = &'r [f32]>, out: &mut Vec<f32>) {
         out.clear();
-        let a = features.row(row);
         let mut waiting: Vec<&[f32]> = Vec::with_capacity(ABREAST);
         let mut run = |rows: &[&[f32]]| {
             let group: [&[f32]; ABREAST] = std::array::from_fn(|i| rows[i.min(rows.len() - 1)]);
@@ -78,7 +71,7 @@ impl Chain {
             out.extend_from_slice(&abreast(self, a, group)[..rows.len()]);
         };
         for other in others {
-            waiting.push(features.row(other as usize));
+            waiting.push(other);
             if waiting.len() == ABREAST {
                 run(&waiting);
                 waiting.clear();

@@ -100,7 +100,8 @@ fn least_scores(
             if listed.len() < k {
                 return similarity.floor();
             }
-            similarity.chain().of_each(features, row, listed.iter().map(|r| r.node()), scores);
+            let others = listed.iter().map(|r| features.row(r.node() as usize));
+            similarity.chain().of_each(features.row(row), others, scores);
             let least = scores.iter().map(|&score| similarity.score(score)).fold(f32::INFINITY, f32::min);
             least.max(similarity.floor())
         })

@@ -18,6 +18,7 @@ pub(crate) fn insert_nodes(
     similarity: Similarity,
 ) {
     let first_node = base.rows() + first_new;
+    lists.searched = Some(base.rows());
     let mut packed = PackedRows::new();
     packed.pack(anchors.block(first_new..anchors.rows()), anchors.columns());
 

@@ -6,8 +6,10 @@
 mod centring;
 pub(crate) mod cost;
 mod exact;
+mod grouped;
 mod insert;
 mod nndescent;
+mod order;
 mod partition;
 mod pruned;
 mod ranked;
@@ -17,6 +19,7 @@ mod search;
 pub(crate) use centring::Centring;
 pub(crate) use exact::look_at_all;
 pub(crate) use insert::insert_nodes;
+pub(crate) use order::{Numbering, Order};
 pub(crate) use ranked::{BestOf, Ranked};
 
 #[cfg(test)]
@@ -31,6 +34,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How the neighbours were found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,11 +211,22 @@ pub(crate) struct NeighbourLists {
     slots: Vec<Ranked>,
     /// The number of first lists that take no further neighbours.
     closed: usize,
+    /// An order of the searched rows in which neighbours stand close together, if the search knows one.
+    order: Option<Arc<Order>>,
+    /// Nodes that the search knew; nodes after them were inserted. `None` as long as none was.
+    searched: Option<usize>,
 }
 
 impl NeighbourLists {
     pub(crate) fn new() -> Self {
-        NeighbourLists { starts: vec![0], lengths: Vec::new(), slots: Vec::new(), closed: 0 }
+        NeighbourLists {
+            starts: vec![0],
+            lengths: Vec::new(),
+            slots: Vec::new(),
+            closed: 0,
+            order: None,
+            searched: None,
+        }
     }
 
     /// Lists there are now take no further neighbours.
@@ -248,6 +263,16 @@ impl NeighbourLists {
 
     pub(crate) fn nodes(&self) -> usize {
         self.lengths.len()
+    }
+
+    /// Nodes that are no inserted ones.
+    pub(crate) fn searched(&self) -> usize {
+        self.searched.unwrap_or(self.nodes())
+    }
+
+    /// The order that the search found; nodes inserted later follow as they are numbered.
+    pub(crate) fn order(&self) -> Option<&Arc<Order>> {
+        self.order.as_ref()
     }
 
     /// Neighbours of a node, nearest first.

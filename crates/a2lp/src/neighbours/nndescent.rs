@@ -133,10 +133,10 @@ impl Descent<'_> {
     fn start(mut self) -> Self {
         let (rows, k) = (self.features.rows(), self.k);
         let groups = usual_groups(rows).min(rows / (2 * k + 2)).max(1);
-        let centres = Centres::find(self.features, self.similarity, groups, self.seed);
+        let centres = Centres::find_in(self.features, self.similarity, groups, self.seed);
         let overlap = OVERLAP.min(centres.count());
         let mut pieces: Vec<Vec<u32>> = vec![Vec::new(); centres.count()];
-        let near = centres.nearest(&(0..rows).collect::<Vec<_>>(), overlap);
+        let near = centres.nearest(rows, |row| self.features.row(row), overlap);
         for (node, near) in (0..).zip(near.chunks(overlap)) {
             near.iter().for_each(|&group| pieces[group as usize].push(node));
         }

@@ -1,6 +1,7 @@
-//! Rows in groups of similar ones: a few rounds of k-means on a sample, then every row to its nearest centre.
+//! Rows in groups of similar ones: a few rounds of k-means on a sample, then every row to its nearest centre. Groups are numbered
+//! so that near ones have near numbers.
 
-use super::{BestOf, exact};
+use super::{BestOf, Ranked};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK, normalise, weighted_mean};
 use crate::kernels::{PackedRows, ScoreTile};
 use crate::similarity::Similarity;
@@ -11,54 +12,85 @@ use std::ops::Range;
 const SAMPLE_PER_CENTRE: usize = 32;
 /// Rounds of k-means; more change the groups, not the search.
 const ROUNDS: usize = 4;
+/// More groups than this would take longer to compare with than they save.
+const MOST_GROUPS: usize = 1 << 16;
 
 /// Number of groups for a number of rows. More groups mean fewer rows to visit and more centres to compare with.
-pub(super) fn usual_groups(rows: usize) -> usize {
-    ((1.1 * (rows as f64).sqrt()) as usize).max(rows / 250).clamp(1, rows.max(1))
+pub(crate) fn usual_groups(rows: usize) -> usize {
+    ((1.1 * (rows as f64).sqrt()) as usize).max(rows / 250).min(MOST_GROUPS).clamp(1, rows.max(1))
+}
+
+/// The rows on which this many centres are found.
+pub(crate) fn centre_sample(rows: usize, count: usize, seed: u64) -> Vec<usize> {
+    spread(rows, count * SAMPLE_PER_CENTRE, seed)
+}
+
+/// The rows on which the number of groups to look at is decided: not those on which the recall is measured in the end.
+pub(crate) fn probe_sample(rows: usize) -> Vec<usize> {
+    let count = (rows / 128).clamp(256, 1024).min(rows);
+    (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect()
 }
 
 /// The centres of groups of rows.
-pub(super) struct Centres<'a> {
-    features: &'a FeatureMatrix,
+pub(crate) struct Centres {
     similarity: Similarity,
+    vectors: FeatureMatrix,
     packed: PackedRows,
-    count: usize,
 }
 
-impl<'a> Centres<'a> {
-    /// Finds `count` centres by k-means on a sample of the rows.
-    pub(super) fn find(features: &'a FeatureMatrix, similarity: Similarity, count: usize, seed: u64) -> Self {
-        let sample: Vec<usize> = spread(features.rows(), count * SAMPLE_PER_CENTRE, seed);
-        let mut vectors = FeatureMatrix::default();
-        for &row in sample.iter().step_by(sample.len().div_ceil(count)) {
-            vectors.append_row(features.row(row));
-        }
-        let mut centres = Centres { features, similarity, packed: PackedRows::new(), count: vectors.rows() };
-        centres.packed.pack(vectors.values(), vectors.columns());
-        for _ in 0..ROUNDS {
-            vectors = centres.moved(&sample, &vectors);
-            centres.packed.pack(vectors.values(), vectors.columns());
-        }
-        centres
+impl Centres {
+    /// Centres with these vectors.
+    pub(crate) fn new(vectors: FeatureMatrix, similarity: Similarity) -> Self {
+        let mut packed = PackedRows::new();
+        packed.pack(vectors.values(), vectors.columns());
+        Centres { similarity, vectors, packed }
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.count
+    /// Finds `count` centres by k-means on a sample of the rows.
+    pub(crate) fn find(sample: &FeatureMatrix, similarity: Similarity, count: usize) -> Self {
+        let mut vectors = FeatureMatrix::default();
+        for row in (0..sample.rows()).step_by(sample.rows().div_ceil(count)) {
+            vectors.append_row(sample.row(row));
+        }
+        let mut centres = Centres::new(vectors, similarity);
+        for _ in 0..ROUNDS {
+            centres = Centres::new(centres.moved(sample), similarity);
+        }
+        let mut order: Vec<u32> = (0..centres.count() as u32).collect();
+        put_near_ones_together(&centres.vectors, &mut order);
+        Centres::new(centres.vectors.gathered(&order), similarity)
+    }
+
+    /// The same on a sample of all rows that the seed decides.
+    pub(crate) fn find_in(features: &FeatureMatrix, similarity: Similarity, count: usize, seed: u64) -> Self {
+        let sample: Vec<u32> =
+            centre_sample(features.rows(), count, seed).into_iter().map(|row| row as u32).collect();
+        Self::find(&features.gathered(&sample), similarity, count)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.vectors.rows()
+    }
+
+    /// A row per centre.
+    pub(crate) fn vectors(&self) -> &FeatureMatrix {
+        &self.vectors
     }
 
     /// The mean of the sampled rows nearest to each centre; a centre without rows stays where it is.
-    fn moved(&self, sample: &[usize], vectors: &FeatureMatrix) -> FeatureMatrix {
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.count];
-        self.nearest(sample, 1).iter().zip(sample).for_each(|(&near, &row)| members[near as usize].push(row));
+    fn moved(&self, sample: &FeatureMatrix) -> FeatureMatrix {
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.count()];
+        let near = self.nearest(sample.rows(), |row| sample.row(row), 1);
+        near.iter().enumerate().for_each(|(row, &near)| members[near as usize].push(row));
         let moved: Vec<Vec<f32>> = members
             .into_par_iter()
             .enumerate()
             .map(|(centre, members)| {
                 if members.is_empty() {
-                    return vectors.row(centre).to_vec();
+                    return self.vectors.row(centre).to_vec();
                 }
-                let rows = members.iter().map(|&row| (self.features.row(row), 1.0));
-                let mut mean = weighted_mean(rows, members.len() as f64, self.features.columns());
+                let rows = members.iter().map(|&row| (sample.row(row), 1.0));
+                let mut mean = weighted_mean(rows, members.len() as f64, sample.columns());
                 if self.similarity.scales_rows() {
                     normalise(&mut mean);
                 }
@@ -70,133 +102,204 @@ impl<'a> Centres<'a> {
         vectors
     }
 
-    /// The nearest `count` centres of each of `rows`, nearest first, row after row.
-    pub(super) fn nearest(&self, rows: &[usize], count: usize) -> Vec<u32> {
-        let mut near = vec![0; rows.len() * count];
-        near.par_chunks_mut(ROWS_PER_TASK / 8 * count).zip(rows.par_chunks(ROWS_PER_TASK / 8)).for_each_init(
+    /// The nearest `count` centres of each row, nearest first, row after row.
+    pub(crate) fn nearest<'r>(
+        &self,
+        rows: usize,
+        row: impl Fn(usize) -> &'r [f32] + Sync,
+        count: usize,
+    ) -> Vec<u32> {
+        const TOGETHER: usize = ROWS_PER_TASK / 8;
+        let mut near = vec![0; rows * count];
+        near.par_chunks_mut(TOGETHER * count).enumerate().for_each_init(
             || (ScoreTile::new(), Vec::new()),
-            |(tile, values), (near, rows)| self.rank(rows, count, tile, values, near),
+            |(tile, values), (task, near)| {
+                let first = task * TOGETHER;
+                let rows = first..first + near.len() / count;
+                self.rank(rows.map(&row), count, tile, values, near);
+            },
         );
         near
     }
 
     /// The same on this thread, with buffers to work in.
-    fn rank(
+    pub(super) fn rank<'r>(
         &self,
-        rows: &[usize],
+        rows: impl Iterator<Item = &'r [f32]>,
         count: usize,
         tile: &mut ScoreTile,
         values: &mut Vec<f32>,
         near: &mut [u32],
     ) {
         values.clear();
-        rows.iter().for_each(|&row| values.extend_from_slice(self.features.row(row)));
+        rows.for_each(|row| values.extend_from_slice(row));
         tile.score(self.similarity.chain(), values, &self.packed);
-        let mut best = vec![BestOf::new(count, f32::NEG_INFINITY); rows.len()];
+        let mut best = vec![BestOf::new(count, f32::NEG_INFINITY); near.len() / count.max(1)];
         for (row, first, scores) in tile.segments() {
             for (centre, &accumulated) in (first as u32..).zip(scores) {
                 best[row].consider(self.similarity.score(accumulated), centre);
             }
         }
-        for (near, best) in near.chunks_mut(count).zip(best) {
+        for (near, best) in near.chunks_mut(count.max(1)).zip(best) {
             near.iter_mut().zip(best.sorted()).for_each(|(near, centre)| *near = centre.node());
         }
     }
 
-    /// How many of the nearest groups a row must look at to meet the wanted share of its `k` nearest rows, going by a
-    /// sample of rows whose neighbours are found by looking at everything.
-    pub(super) fn probes_for(&self, k: usize, wanted: f64) -> usize {
-        let rows = self.features.rows();
-        let count = (rows / 128).clamp(256, 1024).min(rows);
-        // Not the rows on which the recall is measured in the end.
-        let sample: Vec<usize> = (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect();
-        let truth = exact::find_for(self.features, &sample, &(0..self.features.rows()), k, self.similarity);
-        let neighbours: Vec<usize> = truth.iter().flatten().map(|r| r.node() as usize).collect();
-        let mut homes = self.nearest(&neighbours, 1).into_iter();
+    /// How many of the nearest groups a row must look at to meet the wanted share of its nearest rows, going by a sample of rows
+    /// whose nearest ones, `truth`, were found by looking at everything. `homes` are the groups of the latter.
+    pub(crate) fn probes_for(
+        &self,
+        sample: &FeatureMatrix,
+        truth: &[Vec<Ranked>],
+        homes: impl Fn(u32) -> u32,
+        wanted: f64,
+    ) -> usize {
+        let count = self.count();
         // Neighbours that are met in the 1st, 2nd, … nearest group.
-        let mut met = vec![0usize; self.count];
-        for (truth, ranked) in truth.iter().zip(self.nearest(&sample, self.count).chunks(self.count)) {
-            let mut rank = vec![0; self.count];
+        let mut met = vec![0usize; count];
+        let ranked = self.nearest(sample.rows(), |row| sample.row(row), count);
+        for (truth, ranked) in truth.iter().zip(ranked.chunks(count)) {
+            let mut rank = vec![0; count];
             ranked.iter().enumerate().for_each(|(at, &group)| rank[group as usize] = at);
-            homes.by_ref().take(truth.len()).for_each(|home| met[rank[home as usize]] += 1);
+            truth.iter().for_each(|neighbour| met[rank[homes(neighbour.node()) as usize]] += 1);
         }
+        let neighbours: usize = met.iter().sum();
         let mut so_far = 0;
         let enough = met.iter().position(|&met| {
             so_far += met;
-            so_far as f64 >= wanted * neighbours.len() as f64
+            so_far as f64 >= wanted * neighbours as f64
         });
-        enough.map_or(self.count, |at| at + 1)
+        enough.map_or(count, |at| at + 1)
     }
+}
+
+/// Groups of rows that stand together: fewer need no further order.
+const BUNDLE: usize = 4;
+
+/// Orders vectors so that near ones stand together: they are cut in half across the direction in which they differ most, then
+/// either half again.
+fn put_near_ones_together(vectors: &FeatureMatrix, order: &mut [u32]) {
+    if order.len() <= BUNDLE {
+        return;
+    }
+    let direction = widest_direction(vectors, order);
+    let along = |row: u32| -> f64 {
+        vectors.row(row as usize).iter().zip(&direction).map(|(&v, d)| f64::from(v) * d).sum()
+    };
+    let mut keyed: Vec<(f64, u32)> = order.iter().map(|&row| (along(row), row)).collect();
+    keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    order.iter_mut().zip(keyed).for_each(|(slot, (_, row))| *slot = row);
+    let (left, right) = order.split_at_mut(order.len() / 2);
+    rayon::join(|| put_near_ones_together(vectors, left), || put_near_ones_together(vectors, right));
+}
+
+/// The leading principal direction of some vectors, nearly: a few steps of the power method.
+fn widest_direction(vectors: &FeatureMatrix, rows: &[u32]) -> Vec<f64> {
+    const STEPS: usize = 6;
+    let columns = vectors.columns();
+    let mut mean = vec![0f64; columns];
+    for &row in rows {
+        let row = vectors.row(row as usize);
+        mean.iter_mut().zip(row).for_each(|(mean, &v)| *mean += f64::from(v) / rows.len() as f64);
+    }
+    // The first vector's own deviation is as good a start as any.
+    let deviation = |row: u32| vectors.row(row as usize).iter().zip(&mean).map(|(&v, m)| f64::from(v) - m);
+    let mut direction: Vec<f64> = deviation(rows[0]).collect();
+    for _ in 0..STEPS {
+        let mut next = vec![0f64; columns];
+        for &row in rows {
+            let along: f64 = deviation(row).zip(&direction).map(|(v, d)| v * d).sum();
+            next.iter_mut().zip(deviation(row)).for_each(|(next, v)| *next += along * v);
+        }
+        let length = next.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if length == 0.0 {
+            break;
+        }
+        direction = next.into_iter().map(|v| v / length).collect();
+    }
+    direction
 }
 
 /// Rows ordered by group.
-pub(super) struct Partition<'a> {
-    centres: Centres<'a>,
+pub(crate) struct Groups {
     /// Row at each position; the rows of a group stand together, in ascending order.
-    pub(super) order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
     /// First position of each group, and the end.
-    starts: Vec<usize>,
+    pub(crate) starts: Vec<usize>,
 }
 
-impl<'a> Partition<'a> {
-    /// Puts every row into the group of its nearest centre.
-    pub(super) fn new(centres: Centres<'a>) -> Self {
-        let rows = centres.features.rows();
-        let own = centres.nearest(&(0..rows).collect::<Vec<_>>(), 1);
-        let mut order: Vec<u32> = (0..rows as u32).collect();
-        order.sort_by_key(|&row| own[row as usize]);
-        let mut starts = vec![0; centres.count + 1];
-        own.iter().for_each(|&group| starts[group as usize + 1] += 1);
-        for group in 0..centres.count {
+impl Groups {
+    /// Puts every row into its group.
+    pub(crate) fn new(groups: &[u32], count: usize) -> Self {
+        let mut order: Vec<u32> = (0..groups.len() as u32).collect();
+        order.sort_by_key(|&row| groups[row as usize]);
+        let mut starts = vec![0; count + 1];
+        groups.iter().for_each(|&group| starts[group as usize + 1] += 1);
+        for group in 0..count {
             starts[group + 1] += starts[group];
         }
-        Partition { centres, order, starts }
+        Groups { order, starts }
     }
+}
 
+/// Who looks at which groups.
+pub(crate) struct Visiting<'a> {
+    pub(crate) centres: &'a Centres,
+    /// First position of each group, and the end.
+    pub(crate) starts: &'a [usize],
+    /// Nearest groups that a row looks at,
+    pub(crate) probes: usize,
+    /// or more if those hold fewer rows than this.
+    pub(crate) least: usize,
+}
+
+/// Rows compared with the centres at a time.
+const TOGETHER: usize = 512;
+
+impl Visiting<'_> {
     /// Positions of a group.
-    pub(super) fn group(&self, group: usize) -> Range<usize> {
+    pub(crate) fn group(&self, group: usize) -> Range<usize> {
         self.starts[group]..self.starts[group + 1]
     }
 
-    /// Number of groups.
-    pub(super) fn groups(&self) -> usize {
-        self.centres.count
-    }
-
-    /// The groups that the rows at these positions look at, each with those positions: the `probes` nearest of every row,
-    /// or more if those hold fewer than `least` rows. The group of most comes first, so that good neighbours are met early.
-    pub(super) fn visits(
+    /// The groups that the rows at these positions look at, each with those positions. The group of most comes first, so that
+    /// good neighbours are met early.
+    pub(super) fn visits<'r>(
         &self,
         positions: Range<usize>,
-        probes: usize,
-        least: usize,
+        row: impl Fn(usize) -> &'r [f32],
         tile: &mut ScoreTile,
         values: &mut Vec<f32>,
     ) -> Visits {
-        let groups = self.groups();
-        let (probes, least) = (probes.min(groups), least.min(self.order.len()));
+        let groups = self.centres.count();
+        let rows = self.starts[groups];
+        let (probes, least) = (self.probes.min(groups), self.least.min(rows));
         let mut visits: Vec<(u32, usize)> = Vec::with_capacity(positions.len() * probes);
-        let rows: Vec<usize> = positions.clone().map(|at| self.order[at] as usize).collect();
-        let mut near = vec![0; rows.len() * probes];
-        self.centres.rank(&rows, probes, tile, values, &mut near);
+        let mut near = vec![0; TOGETHER * probes];
         let mut short = Vec::new();
-        for (position, near) in positions.zip(near.chunks(probes)) {
-            if near.iter().map(|&group| self.group(group as usize).len()).sum::<usize>() < least {
-                short.push(position);
-            } else {
-                visits.extend(near.iter().map(|&group| (group, position)));
+        for start in positions.clone().step_by(TOGETHER) {
+            let some = start..positions.end.min(start + TOGETHER);
+            let near = &mut near[..some.len() * probes];
+            self.centres.rank(some.clone().map(&row), probes, tile, values, near);
+            for (position, near) in some.zip(near.chunks(probes)) {
+                if near.iter().map(|&group| self.group(group as usize).len()).sum::<usize>() < least {
+                    short.push(position);
+                } else {
+                    visits.extend(near.iter().map(|&group| (group, position)));
+                }
             }
         }
-        let rows: Vec<usize> = short.iter().map(|&at| self.order[at] as usize).collect();
-        let mut ranked = vec![0; rows.len() * groups];
-        self.centres.rank(&rows, groups, tile, values, &mut ranked);
-        for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
-            let mut held = 0;
-            for &group in ranked {
-                visits.push((group, position));
-                held += self.group(group as usize).len();
-                if held >= least {
-                    break;
+        for short in short.chunks(TOGETHER) {
+            let mut ranked = vec![0; short.len() * groups];
+            self.centres.rank(short.iter().map(|&at| row(at)), groups, tile, values, &mut ranked);
+            for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
+                let mut held = 0;
+                for &group in ranked {
+                    visits.push((group, position));
+                    held += self.group(group as usize).len();
+                    if held >= least {
+                        break;
+                    }
                 }
             }
         }
@@ -258,16 +361,44 @@ fn spread(rows: usize, count: usize, seed: u64) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    struct Partition<'a> {
+        features: &'a FeatureMatrix,
+        centres: Centres,
+        groups: Groups,
+    }
+
     fn grouped(features: &FeatureMatrix, groups: usize) -> Partition<'_> {
-        Partition::new(Centres::find(features, Similarity::Cosine, groups, 0))
+        let centres = Centres::find_in(features, Similarity::Cosine, groups, 0);
+        let own = centres.nearest(features.rows(), |row| features.row(row), 1);
+        Partition { features, groups: Groups::new(&own, centres.count()), centres }
     }
 
     /// Groups that a position looks at.
     fn near(partition: &Partition<'_>, position: usize, probes: usize, least: usize) -> Vec<usize> {
+        let Partition { features, centres, groups } = partition;
+        let visiting = Visiting { centres, starts: &groups.starts, probes, least };
         let (mut tile, mut values) = (ScoreTile::new(), Vec::new());
-        let visits = partition.visits(position..position + 1, probes, least, &mut tile, &mut values);
+        let row = |at: usize| features.row(groups.order[at] as usize);
+        let visits = visiting.visits(position..position + 1, row, &mut tile, &mut values);
         assert!(visits.iter().all(|(_, visitors)| visitors == [position]));
         visits.iter().map(|(group, _)| group).collect()
+    }
+
+    #[test]
+    fn groups_that_are_near_have_near_numbers() {
+        let mut features = FeatureMatrix::default();
+        for row in 0..4000u32 {
+            let angle = (row * 7919 % 4000) as f32 / 4000.0;
+            features.append_row(&[angle.cos(), angle.sin()]);
+        }
+        let centres = Centres::find_in(&features, Similarity::Cosine, 64, 0);
+        let angle = |group: usize| {
+            let row = centres.vectors().row(group);
+            f64::from(row[1].atan2(row[0]))
+        };
+        // One step on a quarter circle of 64 groups, not a jump across it.
+        let steps: Vec<f64> = (1..64).map(|group| (angle(group) - angle(group - 1)).abs()).collect();
+        assert!(steps.iter().sum::<f64>() < 4.0, "{steps:?}");
     }
 
     #[test]
@@ -288,15 +419,15 @@ mod tests {
             features.append_row(&[angle.cos(), angle.sin()]);
         }
         let partition = grouped(&features, 6);
-        let mut order = partition.order.clone();
+        let mut order = partition.groups.order.clone();
         order.sort_unstable();
         assert_eq!(order, (0..600).collect::<Vec<u32>>());
         for group in 0..6 {
-            let positions = partition.group(group);
+            let positions = partition.groups.starts[group]..partition.groups.starts[group + 1];
             assert!(positions.clone().all(|at| near(&partition, at, 1, 0) == [group]));
             assert!(positions.clone().all(|at| near(&partition, at, 2, 0).len() == 2));
             // Six tight bundles: what stands together points the same way.
-            let bundles: Vec<u32> = positions.map(|at| partition.order[at] % 6).collect();
+            let bundles: Vec<u32> = positions.map(|at| partition.groups.order[at] % 6).collect();
             assert!(bundles.windows(2).all(|pair| pair[0] == pair[1]));
         }
     }
@@ -312,8 +443,9 @@ mod tests {
         let partition = grouped(&features, 6);
         for position in 0..60 {
             let near = near(&partition, position, 1, 20);
-            let rows: usize = near.iter().map(|&group| partition.group(group).len()).sum();
-            assert!(rows >= 20, "row {}: {rows}", partition.order[position]);
+            let rows: usize =
+                near.iter().map(|&g| partition.groups.starts[g + 1] - partition.groups.starts[g]).sum();
+            assert!(rows >= 20, "row {}: {rows}", partition.groups.order[position]);
         }
     }
 }

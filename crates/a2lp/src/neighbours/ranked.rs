@@ -83,6 +83,11 @@ impl BestOf {
         }
     }
 
+    /// The candidates so far; some of them may not stay.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.kept.iter().map(|candidate| candidate.node())
+    }
+
     /// Were there so few candidates that all of them are kept?
     pub(crate) fn is_short(&self) -> bool {
         self.kept.len() < self.k

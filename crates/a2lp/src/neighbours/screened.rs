@@ -106,7 +106,8 @@ fn choose_all(
         .with_min_len(16)
         .enumerate()
         .map_init(Vec::new, |scores, (row, proposed)| {
-            let chosen = choose(features, row, proposed, k, similarity, scores);
+            let others = |row: u32| features.row(row as usize);
+            let chosen = choose(features.row(row), others, proposed, k, similarity, scores);
             // What was not proposed has a cheap score of at most the cut, so a true one of at most this.
             let limit = chosen.cut + bounds[row];
             let certain = chosen.best.get(k - 1).is_some_and(|last| last.score() > limit);
@@ -146,10 +147,10 @@ pub(super) struct Chosen {
     pub(super) doubtful: bool,
 }
 
-/// The `k` best of the rows proposed for `row`, by their full scores.
-pub(super) fn choose(
-    features: &FeatureMatrix,
-    row: usize,
+/// The `k` best of the rows proposed for `row`, by their full scores. `others` has the rows by their numbers.
+pub(super) fn choose<'r>(
+    row: &[f32],
+    others: impl Fn(u32) -> &'r [f32],
     proposed: BestOf,
     k: usize,
     similarity: Similarity,
@@ -157,7 +158,7 @@ pub(super) fn choose(
 ) -> Chosen {
     let everything = proposed.is_short();
     let proposed = proposed.sorted();
-    similarity.chain().of_each(features, row, proposed.iter().map(|r| r.node()), scores);
+    similarity.chain().of_each(row, proposed.iter().map(|r| others(r.node())), scores);
     let mut best = BestOf::new(k, similarity.floor());
     let (mut sum, mut squares) = (0f64, 0f64);
     for (candidate, &accumulated) in proposed.iter().zip(scores.iter()) {

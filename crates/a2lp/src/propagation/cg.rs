@@ -74,17 +74,21 @@ impl System<'_, '_> {
         // x is the panel's part of F, r the residual, p the search directions, q = (I − αS)p.
         let mut vectors = vectors.as_chunks_mut::<W>().0.chunks_exact_mut(self.affinity.nodes());
         let [x, r, p, q] = std::array::from_fn(|_| vectors.next().unwrap_or_default());
-        x.par_iter_mut().zip(f.par_chunks(self.classes)).with_min_len(ROWS_PER_TASK).for_each(|(x, f)| {
+        let numbering = self.affinity.numbering();
+        x.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(position, x)| {
             *x = [0.0; W];
-            x[..width].copy_from_slice(&f[self.panel.clone()]);
+            let scores = &f[numbering.node_at(position) * self.classes..][..self.classes];
+            x[..width].copy_from_slice(&scores[self.panel.clone()]);
         });
         self.multiply(x, q);
-        r.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(node, r)| match self.labels {
-            Some(labels) => {
-                *r = [0.0; W];
-                labels.write(node, &self.panel, r);
+        r.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(position, r)| {
+            match self.labels {
+                Some(labels) => {
+                    *r = [0.0; W];
+                    labels.write(numbering.node_at(position), &self.panel, r);
+                }
+                None => *r = x[position],
             }
-            None => *r = x[node],
         });
         let mut rr = descend(r, q, [1.0; W]);
         p.copy_from_slice(r);
@@ -111,10 +115,9 @@ impl System<'_, '_> {
             }
             rr = new_rr;
         }
-        f.par_chunks_mut(self.classes)
-            .zip(&*x)
-            .with_min_len(ROWS_PER_TASK)
-            .for_each(|(f, x)| f[self.panel.clone()].copy_from_slice(&x[..width]));
+        f.par_chunks_mut(self.classes).enumerate().with_min_len(ROWS_PER_TASK).for_each(|(node, f)| {
+            f[self.panel.clone()].copy_from_slice(&x[numbering.position_of(node)][..width]);
+        });
         let residuals = rr[..width].iter().map(|rr| rr.sqrt()).collect();
         Ok(Outcome { iterations, converged: !active.contains(&true), residuals })
     }

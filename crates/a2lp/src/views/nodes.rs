@@ -6,7 +6,7 @@ use crate::anchors::{Anchor, Averaging, Shrinkage, place_anchors};
 use crate::error::Error;
 use crate::features::{FeatureMatrix, class_centres, weighted_mean};
 use crate::labels::ClassId;
-use crate::neighbours::{GraphReport, NeighbourLists, Ranked, insert_nodes};
+use crate::neighbours::{GraphReport, NeighbourLists, Numbering, Ranked, insert_nodes};
 use crate::parameters::{AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters};
 use crate::propagation::Masses;
 use crate::pseudo_labels::PseudoLabels;
@@ -124,6 +124,11 @@ impl Nodes {
         }
     }
 
+    /// The order in which the nodes are worked through.
+    fn numbering(&self) -> Numbering {
+        Numbering::new(self.lists().and_then(NeighbourLists::order))
+    }
+
     /// What the labelled nodes weigh.
     pub(crate) fn masses(&self, known: f32) -> Masses<'_> {
         Masses { targets: self.targets(), known, anchors: &self.masses }
@@ -166,6 +171,7 @@ impl Nodes {
             &Averaging {
                 features: &self.base,
                 first_target: self.first_target,
+                numbering: self.numbering(),
                 norms,
                 unit: matches!(self.scaling, Scaling::Unit { .. }),
                 entropy_weights: rule.weights == AnchorWeights::Entropy,
