@@ -105,6 +105,9 @@ pub enum Problem {
     /// The file was written to meanwhile.
     #[error("the file changed while it was being read; read it again when it is complete")]
     Changed,
+    /// Whoever took the rows wants no more of them.
+    #[error("reading was stopped")]
+    Stopped,
     /// An image that cannot be decoded.
     #[error("{0}")]
     Image(String),

@@ -194,6 +194,23 @@ impl FeatureFile {
         self.parts.iter_mut().map(list).collect()
     }
 
+    /// Passes the features on in order, in pieces of any size, instead of keeping them. An error of `sink` ends it.
+    pub fn stream(&mut self, sink: &mut dyn FnMut(&[f32]) -> Result<(), Problem>) -> Result<(), DataError> {
+        let columns = self.columns;
+        for part in &mut self.parts {
+            let mut values = Vec::new();
+            let mut rows = Rows::streamed(&mut values, part.rows * columns, &mut *sink);
+            part.ask(|file| file.read_rows(&mut rows))?;
+            rows.finish().map_err(|problem| DataError::new(&part.path, problem))?;
+        }
+        Ok(())
+    }
+
+    /// Rows of every file.
+    pub fn part_rows(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.rows).collect()
+    }
+
     /// Reads the features.
     pub fn read(self) -> Result<FeatureMatrix, DataError> {
         stack(&mut [self])

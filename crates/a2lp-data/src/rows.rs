@@ -12,13 +12,25 @@ pub(crate) struct Rows<'a> {
     end: usize,
     /// Where the rows of the last file end.
     total: usize,
+    /// Takes values that are not to be kept.
+    sink: Option<Sink<'a>>,
+    /// Values that it has taken.
+    taken: usize,
 }
+
+/// Takes the values of consecutive rows, in pieces of any size.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[f32]) -> Result<(), Problem>;
 
 impl<'a> Rows<'a> {
     /// Room for `count` values of this file below `values`, of `total` in all files.
     pub(crate) fn new(values: &'a mut Vec<f32>, count: usize, total: usize) -> Self {
         let end = values.len() + count;
-        Rows { values, end, total }
+        Rows { values, end, total, sink: None, taken: 0 }
+    }
+
+    /// The `count` values of one file, passed on as they come. `values` is room for formats that need the whole file at once.
+    pub(crate) fn streamed(values: &'a mut Vec<f32>, count: usize, sink: Sink<'a>) -> Self {
+        Rows { sink: Some(sink), ..Self::new(values, count, count) }
     }
 
     /// Values of this file that are still to come.
@@ -29,9 +41,13 @@ impl<'a> Rows<'a> {
 
     /// Adds values. Memory grows with what was read, not with what the file claims.
     pub(crate) fn push(&mut self, values: &[f32]) -> Result<(), Problem> {
-        let length = self.values.len() + values.len();
+        let length = self.taken + self.values.len() + values.len();
         if length > self.end {
             return Err(Problem::Changed);
+        }
+        if let Some(sink) = &mut self.sink {
+            self.taken += values.len();
+            return sink(values);
         }
         if length > self.values.capacity() {
             self.reserve((2 * length).max(UNPROVED).min(self.total.max(length)))?;
@@ -42,20 +58,26 @@ impl<'a> Rows<'a> {
 
     /// Makes room for everything at once: for a file that is known to be as long as it claims.
     pub(crate) fn reserve_all(&mut self) -> Result<(), Problem> {
-        self.reserve(self.end)
+        if self.sink.is_some() { Ok(()) } else { self.reserve(self.end) }
     }
 
     /// All rows of this file, zero, to be filled in any order; for a file that is known to be as long as it claims.
     pub(crate) fn whole(&mut self) -> Result<&mut [f32], Problem> {
         let start = self.values.len();
-        self.reserve_all()?;
+        self.reserve(self.end)?;
         self.values.resize(self.end, 0.0);
         Ok(&mut self.values[start..])
     }
 
     /// Did every row come?
     pub(crate) fn finish(self) -> Result<(), Problem> {
-        if self.values.len() == self.end { Ok(()) } else { Err(Problem::Changed) }
+        if self.taken + self.values.len() != self.end {
+            return Err(Problem::Changed);
+        }
+        match self.sink {
+            Some(sink) if !self.values.is_empty() => sink(self.values),
+            _ => Ok(()),
+        }
     }
 
     fn reserve(&mut self, length: usize) -> Result<(), Problem> {

@@ -43,6 +43,9 @@
 mod affinity;
 mod anchors;
 pub mod baselines;
+/// For our own crates only: it may change at any time.
+#[doc(hidden)]
+pub mod blocks;
 mod diagnostics;
 mod error;
 pub mod evaluation;

@@ -22,6 +22,10 @@ pub enum Status {
 }
 
 impl Status {
+    /// All of them.
+    const ALL: [Status; 5] =
+        [Status::Labelled, Status::LowConfidence, Status::Weak, Status::Unreached, Status::Unknown];
+
     /// The word used in files and messages.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -299,6 +303,36 @@ impl PseudoLabels {
     /// Puts other labels in place; status and confidence stay.
     pub(crate) fn assume(&mut self, labels: &[Option<ClassId>]) {
         self.labels.copy_from_slice(labels);
+    }
+
+    /// Label, confidence, margin, status and probabilities of every item, four bytes each.
+    pub(crate) fn to_records(&self) -> Vec<u8> {
+        let mut records = Vec::with_capacity(self.len() * (16 + 4 * self.classes));
+        for item in 0..self.len() {
+            records.extend(self.labels[item].unwrap_or(ClassId::MAX).to_le_bytes());
+            records.extend(self.confidence[item].to_le_bytes());
+            records.extend(self.margin[item].to_le_bytes());
+            let status = Status::ALL.iter().position(|status| *status == self.status[item]);
+            records.extend((status.unwrap_or(0) as u32).to_le_bytes());
+            self.probabilities(item).iter().for_each(|p| records.extend(p.to_le_bytes()));
+        }
+        records
+    }
+
+    /// From such records.
+    pub(crate) fn from_records(records: &[u8], classes: usize) -> Self {
+        let mut labels = PseudoLabels { classes, ..PseudoLabels::default() };
+        for record in records.chunks_exact(16 + 4 * classes) {
+            let (words, _) = record.as_chunks::<4>();
+            let label = ClassId::from_le_bytes(words[0]);
+            labels.labels.push((label != ClassId::MAX).then_some(label));
+            labels.confidence.push(f32::from_le_bytes(words[1]));
+            labels.margin.push(f32::from_le_bytes(words[2]));
+            let status = Status::ALL.get(u32::from_le_bytes(words[3]) as usize);
+            labels.status.push(status.copied().unwrap_or(Status::Unreached));
+            labels.probabilities.extend(words[4..].iter().map(|&word| f32::from_le_bytes(word)));
+        }
+        labels
     }
 
     /// Number of classes.

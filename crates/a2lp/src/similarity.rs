@@ -4,10 +4,10 @@
 //! word, and an arm to every `match` in this file; the compiler names those that are missing. Then add it to the test below.
 
 use crate::kernels::Chain;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How alike two feature vectors are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Similarity {

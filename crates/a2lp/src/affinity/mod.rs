@@ -5,7 +5,7 @@ mod full;
 mod sparse;
 
 pub(crate) use full::full_graph;
-pub(crate) use sparse::{symmetrise, times};
+pub(crate) use sparse::{degree, symmetrise, times};
 
 use crate::labels::ClassId;
 use crate::neighbours::Numbering;

@@ -36,24 +36,30 @@ pub(crate) struct QuantisedRows {
 
 impl QuantisedRows {
     pub(crate) fn new(features: &FeatureMatrix, chain: Chain) -> Self {
-        Self::from_rows(features, chain, features.rows(), |row| row)
+        Self::of(features, chain, !features.is_non_negative())
+    }
+
+    /// The rows as part of rows that may be signed.
+    pub(crate) fn of(features: &FeatureMatrix, chain: Chain, signed: bool) -> Self {
+        Self::from_rows(features, chain, signed, features.rows(), |row| row)
     }
 
     /// The rows in another order.
     pub(crate) fn in_order(features: &FeatureMatrix, chain: Chain, order: &[u32]) -> Self {
-        Self::from_rows(features, chain, order.len(), |position| order[position] as usize)
+        let signed = !features.is_non_negative();
+        Self::from_rows(features, chain, signed, order.len(), |position| order[position] as usize)
     }
 
     fn from_rows(
         features: &FeatureMatrix,
         chain: Chain,
+        signed: bool,
         rows: usize,
         row_at: impl Fn(usize) -> usize + Sync,
     ) -> Self {
         let columns = features.columns();
-        let signed = !features.is_non_negative();
-        let (largest, offset) = if signed { (31.0, 32) } else { (63.0, 0) };
-        let width = columns.next_multiple_of(64);
+        let (largest, offset) = (if signed { 31.0 } else { 63.0 }, offset_of(signed));
+        let width = width_of(columns);
         let mut bytes = vec![0i8; rows * width];
         let distances = chain == Chain::SquaredDistance;
         let described: Vec<(f32, f32, i32, f32, f32)> = bytes
@@ -94,6 +100,48 @@ impl QuantisedRows {
         self.scales.len()
     }
 
+    /// Bytes of a row in [`to_records`](Self::to_records).
+    pub(crate) fn record_bytes(columns: usize) -> usize {
+        width_of(columns) + 12
+    }
+
+    /// The rows one after the other: bytes, scale, bias and sum of each. They can propose neighbours, but bound no errors.
+    pub(crate) fn to_records(&self) -> Vec<u8> {
+        let mut records = Vec::with_capacity(self.rows() * (self.width + 12));
+        for row in 0..self.rows() {
+            records.extend(self.row(row).iter().map(|&byte| byte as u8));
+            records.extend(self.scales[row].to_le_bytes());
+            records.extend(self.biases[row].to_le_bytes());
+            records.extend(self.sums[row].to_le_bytes());
+        }
+        records
+    }
+
+    /// From such records.
+    pub(crate) fn from_records(records: &[u8], columns: usize, signed: bool) -> Self {
+        let width = width_of(columns);
+        let rows = records.len() / (width + 12);
+        let mut quantised = QuantisedRows {
+            bytes: Vec::with_capacity(rows * width),
+            width,
+            offset: offset_of(signed),
+            scales: Vec::with_capacity(rows),
+            biases: Vec::with_capacity(rows),
+            sums: Vec::with_capacity(rows),
+            errors: Vec::new(),
+            norms: Vec::new(),
+        };
+        for record in records.chunks_exact(width + 12) {
+            let (bytes, rest) = record.split_at(width);
+            quantised.bytes.extend(bytes.iter().map(|&byte| byte as i8));
+            let (numbers, _) = rest.as_chunks::<4>();
+            quantised.scales.push(f32::from_le_bytes(numbers[0]));
+            quantised.biases.push(f32::from_le_bytes(numbers[1]));
+            quantised.sums.push(i32::from_le_bytes(numbers[2]));
+        }
+        quantised
+    }
+
     fn row(&self, row: usize) -> &[i8] {
         &self.bytes[row * self.width..][..self.width]
     }
@@ -110,6 +158,16 @@ impl QuantisedRows {
         };
         self.errors.iter().zip(&self.norms).map(bound).collect()
     }
+}
+
+/// What makes the bytes of signed rows non-negative.
+fn offset_of(signed: bool) -> u8 {
+    if signed { 32 } else { 0 }
+}
+
+/// Bytes of a row of so many columns.
+fn width_of(columns: usize) -> usize {
+    columns.next_multiple_of(64)
 }
 
 /// An integer register tile and its shape. `run(rows, panel, groups, sums)` adds to `height · width` sums the

@@ -46,8 +46,8 @@ impl<T> Deref for Held<'_, T> {
 pub(crate) enum LentRows<'a> {
     All(&'a FeatureMatrix),
     Some {
-        /// Ascending.
-        numbers: Vec<u32>,
+        /// Numbers, ascending, and where the rows are.
+        numbers: Vec<(u32, u32)>,
         rows: FeatureMatrix,
     },
 }
@@ -57,7 +57,10 @@ impl LentRows<'_> {
     pub(crate) fn row(&self, number: u32) -> &[f32] {
         match self {
             LentRows::All(features) => features.row(number as usize),
-            LentRows::Some { numbers, rows } => rows.row(numbers.partition_point(|&other| other < number)),
+            LentRows::Some { numbers, rows } => {
+                let at = numbers.partition_point(|&(other, _)| other < number);
+                rows.row(numbers[at].1 as usize)
+            }
         }
     }
 }

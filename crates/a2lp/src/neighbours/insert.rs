@@ -38,7 +38,7 @@ pub(crate) fn insert_nodes(
             ] {
                 if !lists.is_empty() {
                     tile.score(similarity.chain(), matrix.block(row..row + lists.len()), &packed);
-                    take_in(tile, node, lists, first_node, similarity, &mut nearest);
+                    take_in(tile, |row| (node + row) as u32, lists, first_node, similarity, &mut nearest);
                 }
             }
             nearest
@@ -66,10 +66,10 @@ pub(crate) fn insert_nodes(
     }
 }
 
-/// Offers the new nodes of a scored tile to the lists of its rows, and the rows to the new nodes.
-fn take_in(
+/// Offers the new nodes of a scored tile to the lists of its rows, and the rows to the new nodes. `number` tells the rows' numbers.
+pub(crate) fn take_in(
     tile: &ScoreTile,
-    first_row: usize,
+    number: impl Fn(usize) -> u32,
     lists: &mut [ListMut<'_>],
     first_new: usize,
     similarity: Similarity,
@@ -80,7 +80,7 @@ fn take_in(
             let score = similarity.score(accumulated);
             if score > similarity.floor() {
                 lists[row].offer(Ranked::new(score, (first_new + at) as u32));
-                nearest[at].consider(score, (first_row + row) as u32);
+                nearest[at].consider(score, number(row));
             }
         }
     }

@@ -18,8 +18,10 @@ mod search;
 
 pub(crate) use centring::Centring;
 pub(crate) use exact::look_at_all;
-pub(crate) use insert::insert_nodes;
+pub(crate) use grouped::{GroupSearch, GroupedRows, Held, LentRows, Room, WANTED, least_visited};
+pub(crate) use insert::{insert_nodes, take_in};
 pub(crate) use order::{Numbering, Order};
+pub(crate) use partition::{Centres, Groups, Visiting, centre_sample, probe_sample, usual_groups};
 pub(crate) use ranked::{BestOf, Ranked};
 
 #[cfg(test)]
@@ -99,7 +101,7 @@ impl Wanted {
 }
 
 /// Rows on which an inexact search is compared with the truth.
-const SAMPLE: usize = 128;
+pub(crate) const SAMPLE: usize = 128;
 
 /// Finds the neighbours of rows whose features have changed since the lists `before` were made.
 pub(crate) fn find_again(

@@ -12,6 +12,14 @@ impl Ranked {
         Ranked(u64::from(ordered(score)) << 32 | u64::from(!node))
     }
 
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Ranked(bits)
+    }
+
     pub(crate) fn node(self) -> u32 {
         !(self.0 as u32)
     }

@@ -131,7 +131,7 @@ pub enum AnchorSpace {
 }
 
 /// Scale of the label matrix Y.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LabelWeight {
@@ -139,6 +139,16 @@ pub enum LabelWeight {
     None,
     /// One per class, shared equally by its labelled nodes.
     ClassSize,
+}
+
+impl LabelWeight {
+    /// The entry of Y of a node whose class has so many labelled nodes.
+    pub(crate) fn entry(self, count: usize) -> f32 {
+        match self {
+            LabelWeight::None => 1.0,
+            LabelWeight::ClassSize => 1.0 / count.max(1) as f32,
+        }
+    }
 }
 
 /// What a target item gets that no label can reach.

@@ -2,11 +2,12 @@
 //! own for each class, finished classes frozen. f32 vectors, f64 scalars; sums over nodes go through
 //! fixed-size chunks in order, so the number of threads does not matter.
 
+use super::loops::{Advance, Descend, Subtract};
 use super::{GoOn, LabelMatrix};
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::features::ROWS_PER_TASK;
-use crate::kernels::{Loops, vectorised};
+use crate::kernels::vectorised;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -128,7 +129,7 @@ impl System<'_, '_> {
         sum_chunks(q.par_chunks_mut(ROWS_PER_TASK).enumerate().map(|(task, q)| {
             let rows = task * ROWS_PER_TASK..task * ROWS_PER_TASK + q.len();
             self.affinity.multiply_rows(&prepared, rows.clone(), p, q);
-            vectorised(Subtract { p: &p[rows], alpha: self.alpha, q })
+            vectorised(Subtract { p: &p[rows], alpha: self.alpha, q, sum: [0.0; W] })
         }))
     }
 }
@@ -136,7 +137,7 @@ impl System<'_, '_> {
 /// r ← r − step·q, and ‖r‖² of every class.
 fn descend<const W: usize>(r: &mut [[f32; W]], q: &[[f32; W]], step: [f32; W]) -> [f64; W] {
     let parts = r.par_chunks_mut(ROWS_PER_TASK).zip(q.par_chunks(ROWS_PER_TASK));
-    sum_chunks(parts.map(|(r, q)| vectorised(Descend { r, q, step })))
+    sum_chunks(parts.map(|(r, q)| vectorised(Descend { r, q, step, sum: [0.0; W] })))
 }
 
 /// Adds the chunks' sums in chunk order.
@@ -148,79 +149,4 @@ fn sum_chunks<const W: usize>(chunks: impl IndexedParallelIterator<Item = [f64; 
         }
     }
     total
-}
-
-/// q ← p − αq, and p·q.
-struct Subtract<'a, const W: usize> {
-    p: &'a [[f32; W]],
-    alpha: f32,
-    q: &'a mut [[f32; W]],
-}
-
-impl<const W: usize> Loops for Subtract<'_, W> {
-    type Output = [f64; W];
-
-    #[inline(always)]
-    fn run(self) -> [f64; W] {
-        let mut sum = [0f64; W];
-        for (q, p) in self.q.iter_mut().zip(self.p) {
-            *q = std::array::from_fn(|c| p[c] - self.alpha * q[c]);
-            for c in 0..W {
-                sum[c] += f64::from(p[c]) * f64::from(q[c]);
-            }
-        }
-        sum
-    }
-}
-
-/// r ← r − step·q, and r·r.
-struct Descend<'a, const W: usize> {
-    r: &'a mut [[f32; W]],
-    q: &'a [[f32; W]],
-    step: [f32; W],
-}
-
-impl<const W: usize> Loops for Descend<'_, W> {
-    type Output = [f64; W];
-
-    #[inline(always)]
-    fn run(self) -> [f64; W] {
-        let mut sum = [0f64; W];
-        for (r, q) in self.r.iter_mut().zip(self.q) {
-            *r = std::array::from_fn(|c| r[c] - self.step[c] * q[c]);
-            for c in 0..W {
-                sum[c] += f64::from(r[c]) * f64::from(r[c]);
-            }
-        }
-        sum
-    }
-}
-
-/// x ← x + step·p, then p ← r + keep·p.
-struct Advance<'a, const W: usize> {
-    x: &'a mut [[f32; W]],
-    p: &'a mut [[f32; W]],
-    r: &'a [[f32; W]],
-    step: [f32; W],
-    keep: [f32; W],
-}
-
-impl<const W: usize> Loops for Advance<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        // Several rows as one run of numbers: compilers make good vector code of that, and poor of short rows.
-        const ROWS: usize = 8;
-        let (step, keep) = ([self.step; ROWS], [self.keep; ROWS]);
-        let (step, keep) = (step.as_flattened(), keep.as_flattened());
-        let rows = self.x.chunks_mut(ROWS).zip(self.p.chunks_mut(ROWS)).zip(self.r.chunks(ROWS));
-        for ((x, p), r) in rows {
-            let numbers = x.as_flattened_mut().iter_mut().zip(p.as_flattened_mut()).zip(r.as_flattened());
-            for (((x, p), r), (step, keep)) in numbers.zip(step.iter().zip(keep)) {
-                *x += step * *p;
-                *p = r + keep * *p;
-            }
-        }
-    }
 }

@@ -3,6 +3,7 @@
 
 mod cg;
 mod dense;
+pub(crate) mod loops;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +31,12 @@ impl SoftLabels {
 
     /// Scores that come from elsewhere than a solve, row after row.
     pub(crate) fn given(classes: usize, values: Vec<f32>) -> Self {
-        SoftLabels { classes, values, error: 0.0 }
+        Self::with_error(classes, values, 0.0)
+    }
+
+    /// Scores of a solve that was made elsewhere.
+    pub(crate) fn with_error(classes: usize, values: Vec<f32>, error: f32) -> Self {
+        SoftLabels { classes, values, error }
     }
 
     /// Scores of one node.
@@ -113,10 +119,7 @@ impl<'a> LabelMatrix<'a> {
         for class in labels.iter().flatten() {
             counts[*class as usize] += 1;
         }
-        let weights = match weight {
-            LabelWeight::None => vec![1.0; classes],
-            LabelWeight::ClassSize => counts.iter().map(|&n| 1.0 / n.max(1) as f32).collect(),
-        };
+        let weights = counts.iter().map(|&count| weight.entry(count)).collect();
         let mut matrix = LabelMatrix { labels, weights, masses, norms: vec![0.0; classes] };
         let mut squares = vec![0f64; classes];
         for (class, value) in (0..labels.len()).filter_map(|node| matrix.entry(node)) {
@@ -224,7 +227,10 @@ impl Solve {
 pub(crate) type GoOn<'a> = &'a (dyn Fn() -> Result<(), Error> + Sync);
 
 /// Most passes of refinement: each gains about as many digits as the tolerance has.
-const MAX_REFINEMENTS: usize = 2;
+pub(crate) const MAX_REFINEMENTS: usize = 2;
+
+/// The residual that a pass of refinement aims at, as a share of the one before.
+pub(crate) const REFINED: f64 = 1e-6;
 
 /// A row this many times the typical error is taken as it is.
 const SETTLED: f64 = 1e4;
@@ -257,16 +263,15 @@ pub(crate) fn propagate(
     let first = cg::solve(affinity, Some(labels), parameters.alpha, &target, limit, go_on, &mut soft.values)?;
     let mut solve = Solve::new(&first, |class| labels.norm(class));
 
-    // ‖e‖₂ ≤ ‖r‖₂ / (1 − α), as no eigenvalue of S exceeds 1.
-    let bound = |residuals: &[f64]| residuals.iter().copied().fold(0.0, f64::max) / (1.0 - parameters.alpha);
+    let bound = |residuals: &[f64]| error_bound(residuals, parameters.alpha);
     soft.error = bound(&first.residuals) as f32;
     let mut residuals = first.residuals;
     // Far from every labelled node F is tiny, and a residual that is small as a whole need not be small there.
     while solve.converged
         && solve.refinements < MAX_REFINEMENTS
-        && any_unsettled(soft, reached, SETTLED * bound(&residuals) / (nodes as f64).sqrt())
+        && any_unsettled(&soft.values, classes, reached, least_settled(bound(&residuals), nodes))
     {
-        let target: Vec<f64> = residuals.iter().map(|r| r * 1e-6).collect();
+        let target: Vec<f64> = residuals.iter().map(|r| r * REFINED).collect();
         let again =
             cg::solve(affinity, Some(labels), parameters.alpha, &target, limit, go_on, &mut soft.values)?;
         solve.iterations += again.iterations;
@@ -280,7 +285,18 @@ pub(crate) fn propagate(
     Ok(solve)
 }
 
-fn any_unsettled(soft: &SoftLabels, reached: &[bool], least: f64) -> bool {
-    let mut rows = soft.values.chunks_exact(soft.classes.max(1)).zip(reached);
+/// The largest error that these residuals allow: ‖e‖₂ ≤ ‖r‖₂ / (1 − α), as no eigenvalue of S exceeds 1.
+pub(crate) fn error_bound(residuals: &[f64], alpha: f64) -> f64 {
+    residuals.iter().copied().fold(0.0, f64::max) / (1.0 - alpha)
+}
+
+/// Reached rows below this are refined.
+pub(crate) fn least_settled(bound: f64, nodes: usize) -> f64 {
+    SETTLED * bound / (nodes as f64).sqrt()
+}
+
+/// Is any reached row of F below this?
+pub(crate) fn any_unsettled(values: &[f32], classes: usize, reached: &[bool], least: f64) -> bool {
+    let mut rows = values.chunks_exact(classes.max(1)).zip(reached);
     rows.any(|(row, &reached)| reached && f64::from(row.iter().copied().fold(0.0, f32::max)) < least)
 }
