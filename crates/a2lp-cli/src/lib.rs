@@ -33,6 +33,8 @@ mod table;
 #[cfg(feature = "networks")]
 mod train;
 
+pub use label::{ClusterRun, set_cluster_runner};
+
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;

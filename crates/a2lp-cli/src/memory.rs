@@ -1,6 +1,7 @@
 //! Sizes of memory: parsed from options, printed for people, and measured.
 
 use a2lp::Plan;
+pub(crate) use a2lp_shards::memory::{available, peak};
 use anyhow::bail;
 
 /// Reads `4G`, `500M`, `1.5GiB` or a number of bytes; K, M, G and T are powers of 1024.
@@ -42,23 +43,6 @@ pub(crate) fn check(plan: &Plan, limit: Option<u64>) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// Most memory that this process has held so far, where the system tells.
-pub(crate) fn peak() -> Option<u64> {
-    kilobytes("/proc/self/status", "VmHWM:")
-}
-
-/// Memory that programs can still have, where the system tells.
-fn available() -> Option<u64> {
-    kilobytes("/proc/meminfo", "MemAvailable:")
-}
-
-/// The bytes on a line like `VmHWM:   1234 kB`.
-fn kilobytes(path: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::column::Column;
 use crate::error::{DataError, Problem};
 use crate::formats::ElementType;
 use crate::formats::STDIN;
-use crate::formats::{self, DataFile};
+use crate::formats::{self, DataFile, Format};
 use crate::names::{Field, FieldNames};
 use crate::rows::Rows;
 use a2lp::FeatureMatrix;
@@ -44,8 +44,12 @@ fn look(path: &Path) -> Option<(u64, SystemTime)> {
     Some((about.len(), about.modified().ok()?))
 }
 
-/// The files that a path stands for: itself, or those that match it as a pattern (`*`, `?`, `[…]`), in the order of their names.
+/// The files that a path stands for: itself, the files of features in a folder, or those that match it as a pattern (`*`, `?`, `[…]`),
+/// in the order of their names.
 pub fn expand(path: &Path) -> Result<Vec<PathBuf>, DataError> {
+    if path.is_dir() {
+        return files_in(path);
+    }
     let text = path.to_string_lossy();
     if path == Path::new(STDIN) || path.exists() || !text.contains(['*', '?', '[']) {
         return Ok(vec![path.to_path_buf()]);
@@ -57,6 +61,27 @@ pub fn expand(path: &Path) -> Result<Vec<PathBuf>, DataError> {
         return Err(fail("no file matches this pattern".into()));
     }
     Ok(found)
+}
+
+/// The files of features in a folder; hidden files are left out.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let fail = |problem: Problem| DataError::new(folder, problem);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| fail(error.into()))? {
+        let path = entry.map_err(|error| fail(error.into()))?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['.', '_']));
+        let is_features = Format::of_ending(&path).is_some_and(|format| format != Format::Text);
+        if !is_hidden && path.is_file() && is_features {
+            files.push(path);
+        }
+    }
+    files.sort_unstable();
+    match files.is_empty() {
+        true => Err(fail(Problem::Unsupported(
+            "a folder without files of features; of images, `a2lp extract` makes them".into(),
+        ))),
+        false => Ok(files),
+    }
 }
 
 impl FeatureFile {

@@ -1,6 +1,7 @@
 //! What all workers know of a run: the shape of its input, how rows are cut into chunks and blocks, and where results are.
 
-use a2lp::blocks::{SEGMENT, Settings, SixBits};
+use a2lp::blocks::{NO_RANK, SEGMENT, Settings, SixBits};
+use a2lp::{CheckedParameters, Domain, Error, Labels};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -27,10 +28,63 @@ pub struct Job {
     pub settings: Settings,
 }
 
+/// What a job is made from.
+pub struct Input<'a> {
+    /// Rows of each part of the source.
+    pub source_parts: &'a [usize],
+    /// Rows of each part of the target.
+    pub target_parts: &'a [usize],
+    /// Features of a row.
+    pub columns: usize,
+    /// Labels of all rows of the source.
+    pub labels: &'a Labels,
+    /// Tells these inputs from others of the same size.
+    pub fingerprint: String,
+}
+
 /// Bytes of a chunk of rows.
 const CHUNK_BYTES: usize = 64 << 20;
 
 impl Job {
+    /// A run on this input. Parameters that need all rows in one memory are refused.
+    pub fn new(
+        input: &Input<'_>,
+        parameters: &CheckedParameters,
+        probabilities: bool,
+    ) -> Result<Self, Error> {
+        let parts = [input.source_parts, input.target_parts].concat();
+        let rows: usize = parts.iter().sum();
+        for (domain, parts) in [(Domain::Source, input.source_parts), (Domain::Target, input.target_parts)] {
+            if parts.iter().sum::<usize>() == 0 || input.columns == 0 {
+                return Err(Error::Empty(domain));
+            }
+        }
+        if u32::try_from(rows).is_err() {
+            return Err(Error::TooManyRows(rows));
+        }
+        let source_rows = input.source_parts.iter().sum();
+        if input.labels.len() != source_rows {
+            let labels = input.labels.len();
+            return Err(Error::LabelCount { domain: Domain::Source, labels, rows: source_rows });
+        }
+        let settings = Settings::of(parameters)?;
+        if settings.k >= NO_RANK as usize {
+            let rule = "a run on shards takes at most 65534";
+            return Err(Error::Parameter { name: "neighbours", value: settings.k.to_string(), rule });
+        }
+        Ok(Job {
+            parts,
+            source_parts: input.source_parts.len(),
+            columns: input.columns,
+            classes: input.labels.classes().names().to_vec(),
+            chunk_rows: Self::usual_chunk_rows(input.columns),
+            block_rows: Self::usual_block_rows(rows, input.columns),
+            probabilities,
+            fingerprint: input.fingerprint.clone(),
+            settings,
+        })
+    }
+
     /// The rows of a chunk for rows of this width: it does not depend on the machine.
     pub fn usual_chunk_rows(columns: usize) -> usize {
         (CHUNK_BYTES / (4 * columns.max(1))).clamp(1024, 1 << 18)
@@ -40,6 +94,13 @@ impl Job {
     pub fn usual_block_rows(rows: usize, columns: usize) -> usize {
         let most = (CHUNK_BYTES / (4 * columns.max(1))).clamp(SEGMENT, 1 << 16) / SEGMENT * SEGMENT;
         (rows / 64).next_multiple_of(SEGMENT).clamp(SEGMENT, most)
+    }
+
+    /// A number that tells this run from others.
+    pub fn hash(&self) -> u64 {
+        // FNV-1a.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        format!("{self:?}").bytes().fold(0xcbf2_9ce4_8422_2325, step)
     }
 
     /// Rows of source and target.

@@ -1,9 +1,18 @@
-//! What the process holds.
+//! What processes hold, where the system tells.
 
-/// Most bytes that this process has held, if the system tells; else 0.
-pub fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
-    kilobytes.unwrap_or(0) * 1024
+/// Most bytes that this process has held so far.
+pub fn peak() -> Option<u64> {
+    kilobytes("/proc/self/status", "VmHWM:")
+}
+
+/// Bytes that programs can still have.
+pub fn available() -> Option<u64> {
+    kilobytes("/proc/meminfo", "MemAvailable:")
+}
+
+/// The bytes on a line like `VmHWM:   1234 kB`.
+fn kilobytes(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }

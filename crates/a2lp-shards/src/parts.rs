@@ -4,7 +4,7 @@ use crate::error::ShardError;
 use crate::job::Job;
 use a2lp::{Classes, PseudoLabels};
 use a2lp_data::{FeatureFile, FieldNames, LabelTable, Problem};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Takes consecutive rows.
 pub type Sink<'a> = &'a mut dyn FnMut(&[f32]) -> Result<(), ShardError>;
@@ -31,15 +31,55 @@ pub struct PartLabels<'a> {
 
 /// Files on this machine.
 pub struct LocalParts {
-    /// The files of the source, then those of the target.
-    pub inputs: Vec<PathBuf>,
+    inputs: Vec<PathBuf>,
     /// Where the labels of each target part go.
     pub outputs: Vec<PathBuf>,
-    /// Names of the columns that are read.
-    pub names: FieldNames,
+    names: FieldNames,
+}
+
+/// The ending of labels for features with this one: Parquet stays Parquet, all else is CSV.
+fn labels_ending(path: &Path) -> &'static str {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("parquet" | "pq") => "parquet",
+        _ => "csv",
+    }
+}
+
+/// Names of labels files for these parts: those of the parts themselves, with a number in front if two are the same.
+pub fn labels_names(targets: &[PathBuf]) -> Vec<String> {
+    let name = |path: &PathBuf| {
+        let stem = path.file_stem().map_or("part".into(), |stem| stem.to_string_lossy().into_owned());
+        format!("{stem}.{}", labels_ending(path))
+    };
+    let names: Vec<String> = targets.iter().map(name).collect();
+    let mut distinct = names.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    match distinct.len() == names.len() {
+        true => names,
+        false => names.iter().enumerate().map(|(at, name)| format!("{at:05}-{name}")).collect(),
+    }
 }
 
 impl LocalParts {
+    /// These parts, whose labels go into the folder `out`.
+    pub fn new(sources: &[PathBuf], targets: &[PathBuf], out: &Path, names: FieldNames) -> Self {
+        let outputs = labels_names(targets).iter().map(|name| out.join(name)).collect();
+        LocalParts { inputs: [sources, targets].concat(), outputs, names }
+    }
+
+    /// Sizes and times of the input files: other files have others.
+    pub fn fingerprint(&self) -> String {
+        let about = |path: &PathBuf| {
+            let about = std::fs::metadata(path);
+            let changed = about.as_ref().ok().and_then(|about| about.modified().ok());
+            let changed = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            let length = about.map_or(0, |about| about.len());
+            format!("{} {length} {}", path.display(), changed.map_or(0, |time| time.as_nanos()))
+        };
+        self.inputs.iter().map(about).collect::<Vec<_>>().join("\n")
+    }
+
     fn open(&self, part: usize) -> Result<FeatureFile, ShardError> {
         Ok(FeatureFile::open_set(&self.inputs[part..=part], &self.names)?)
     }

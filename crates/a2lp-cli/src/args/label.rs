@@ -91,9 +91,22 @@ pub(crate) struct LabelArgs {
     /// Print method, memory and seconds of the run, and stop before it starts
     #[arg(long, help_heading = EVERYDAY, hide_short_help = true)]
     pub(crate) dry_run: bool,
-    /// Refuse to start if the run needs more memory than this: 4G, 500M
+    /// Refuse to start if the run needs more memory than this: 4G, 500M. With --spill, what the run may take; with --cluster, each
+    /// of its workers
     #[arg(long, value_name = "SIZE", help_heading = EVERYDAY, hide_short_help = true, value_parser = crate::memory::parse)]
     pub(crate) max_memory: Option<u64>,
+
+    /// Label more rows than memory holds: the rows go to files in this folder, by methods lp and a2lp. --out is then a folder with a
+    /// labels file for each file of the target. An interrupted run goes on from here
+    #[arg(long, value_name = "FOLDER", help_heading = LARGE, conflicts_with = "cluster", value_hint = ValueHint::DirPath)]
+    pub(crate) spill: Option<PathBuf>,
+    /// Label on a Ray cluster, like --spill: its address, or `auto` for the one at hand or else one on this machine. Needs the Python
+    /// package
+    #[arg(long, value_name = "ADDRESS", help_heading = LARGE)]
+    pub(crate) cluster: Option<String>,
+    /// Workers on the cluster [default: one for every two of its cores]
+    #[arg(long, value_name = "N", help_heading = LARGE, hide_short_help = true, requires = "cluster")]
+    pub(crate) workers: Option<usize>,
 
     #[command(flatten)]
     pub(crate) drawing: ReportOptions,

@@ -79,6 +79,7 @@ pub(crate) enum Command {
 const EVERYDAY: &str = "Everyday";
 const FILES: &str = "Files";
 const EVALUATION: &str = "Evaluation";
+const LARGE: &str = "More rows than memory holds";
 const PAPERS: &str = "Reproducing papers";
 const PICTURES: &str = "Pictures";
 

@@ -50,14 +50,24 @@ impl Loaded {
     }
 }
 
-pub(super) fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
+/// Source and target with features still on disk, and the labels of the source.
+pub(super) struct LabelledSource {
+    pub(super) source: FeatureFile,
+    pub(super) target: FeatureFile,
+    pub(super) labels: Labels,
+    labels_path: PathBuf,
+    names: Option<Vec<String>>,
+}
+
+/// Opens what every run needs.
+pub(super) fn open_features(args: &LabelArgs) -> anyhow::Result<LabelledSource> {
     let fields = args.columns.names();
     let from_stdin = args.source.iter().chain(&args.target).filter(|path| *path == Path::new("-"));
     if from_stdin.count() > 1 {
         bail!("only one set of features can come from standard input");
     }
     let mut source = FeatureFile::open_set(&args.source, &fields)?;
-    let mut target = FeatureFile::open_set(&args.target, &fields)?;
+    let target = FeatureFile::open_set(&args.target, &fields)?;
     if source.columns() != target.columns() {
         bail!(
             "{} has {} columns, {} has {}; both domains need features of the same extractor",
@@ -88,7 +98,12 @@ pub(super) fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
         Some(names) => Labels::within(Classes::new(names.clone())?, &labels)?,
         None => Labels::new(&labels),
     };
+    Ok(LabelledSource { source, target, labels, labels_path, names })
+}
 
+pub(super) fn open(args: &LabelArgs) -> anyhow::Result<Opened> {
+    let fields = args.columns.names();
+    let LabelledSource { source, mut target, labels, labels_path, names } = open_features(args)?;
     let ids = match &args.target_ids {
         Some(path) => {
             let ids = read_ids(path, &fields)?;

@@ -2,6 +2,9 @@
 
 mod described;
 pub(crate) mod input;
+mod shards;
+
+pub use shards::{ClusterRun, set_cluster_runner};
 
 use crate::Outcome;
 use crate::args::{LabelArgs, Preset};
@@ -25,6 +28,9 @@ use std::time::Instant;
 const MAX_UNREACHED: f64 = 0.5;
 
 pub(crate) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
+    if args.spill.is_some() || args.cluster.is_some() {
+        return shards::run(args);
+    }
     let finished = label_files(args, crate::command_line())?;
     for warning in &finished.warnings {
         eprintln!("warning: {warning}");
