@@ -7,6 +7,7 @@
 mod predictor;
 mod review;
 mod settings;
+mod shards;
 mod watched;
 
 use a2lp::evaluation::TargetTruth;
@@ -37,6 +38,10 @@ use watched::watched;
 mod _native {
     #[pymodule_export]
     use super::review::{ReviewServer, start_review};
+    #[pymodule_export]
+    use super::shards::{
+        ShardWorker, labels_names, open_shards, prepare_shards, run_shards, shard_job, shard_plan,
+    };
     #[pymodule_export]
     use super::{
         _resize, Fitted, Predictor, check_settings, fit, main, neighbor_graph, parameters,
@@ -460,5 +465,6 @@ fn _resize<'py>(
 /// The command line; gives its exit code.
 #[pyfunction]
 fn main(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    shards::register_cluster();
     py.detach(|| a2lp_cli::main(args))
 }

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::error::ShardError;
 use crate::job::{Job, names};
+use crate::plan::PROGRAM;
 use crate::solve::{Solved, System, Talk};
 use crate::state::{Answer, ReadLabels, Step};
 use crate::storage::Storage;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What a run is busy with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// Reading and checking the input; counts parts.
@@ -88,7 +89,7 @@ pub struct Round {
 }
 
 /// What came of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The rounds.
     pub rounds: Vec<Round>,
@@ -395,8 +396,10 @@ impl<'a> Driver<'a> {
         let fitting = |&width: &usize| vectors(width) <= self.worker_memory / 2;
         let width = (4..=widest).rev().step_by(4).find(fitting).unwrap_or(4);
         // Numbers and labels of rows, their order, and what is worked on.
-        let fixed = 8 * self.job.rows() + 32 * rows + 400 * self.job.block_rows;
-        (width, self.worker_memory.saturating_sub(vectors(width) + fixed))
+        let fixed =
+            PROGRAM as usize + 8 * self.job.rows() + 40 * rows + 150 * self.job.k() * self.job.block_rows;
+        // Not all memory that is given back can be used again.
+        (width, self.worker_memory.saturating_sub(vectors(width) + fixed) * 2 / 3)
     }
 
     /// Makes S, and lets labels reach what they can. Returns S between the anchors.

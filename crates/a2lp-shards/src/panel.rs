@@ -66,8 +66,8 @@ impl<const W: usize> Vectors<W> {
             let matrix = shelf.get()?;
             let rows = first..first + matrix.ends.len();
             sums.extend(blocks::multiply(&matrix, first, &self.p, self.alpha, &mut self.q[rows.clone()]));
-            let added = blocks::to_anchors(entries, &self.p);
-            added.iter().for_each(|segment| answer.to_anchors.extend(segment.as_flattened()));
+            let added = blocks::to_anchors(&*entries.get()?, &self.p);
+            answer.to_anchors.extend(added.as_flattened());
             first = rows.end;
         }
         Ok(sums)

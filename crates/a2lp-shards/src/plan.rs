@@ -2,12 +2,12 @@
 
 use crate::error::ShardError;
 use crate::job::Job;
+use a2lp::Shape;
 use a2lp::blocks::group_count;
-use a2lp::{CheckedParameters, Shape};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The workers of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machines {
     /// Workers.
     pub workers: usize,
@@ -19,7 +19,7 @@ pub struct Machines {
 
 /// What a run on shards will take. Bytes follow from the sizes of what is held; seconds are a guess from the machine on which the
 /// benchmarks were run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The workers.
     pub machines: Machines,
@@ -44,17 +44,18 @@ pub struct Plan {
 }
 
 /// The program itself, with its libraries.
-const PROGRAM: u64 = 60 << 20;
+pub(crate) const PROGRAM: u64 = 60 << 20;
 
 impl Plan {
-    /// The plan of a job on these workers. `parameters` are those of its settings.
-    pub fn new(job: &Job, parameters: &CheckedParameters, machines: Machines) -> Plan {
+    /// The plan of a job on these workers.
+    pub fn new(job: &Job, machines: Machines) -> Result<Plan, ShardError> {
         let (n, d, k) = (job.rows() as u64, job.columns as u64, job.k() as u64);
         let (classes, blocks) = (job.classes.len() as u64, job.blocks());
         let groups = group_count(job.rows());
         let (workers, threads) = (machines.workers as u64, machines.threads.max(1) as u64);
         let record = d.next_multiple_of(64) + 12;
-        let chunk = 4 * d * job.chunk_rows as u64;
+        let largest_part = job.parts.iter().copied().max().unwrap_or(0);
+        let chunk = 4 * d * job.chunk_rows.min(largest_part) as u64;
         let block = job.block_rows as u64;
         // The sample of the centres, and their copy in the order of the sample.
         let centres = 2 * 4 * d * 32 * groups as u64;
@@ -76,12 +77,12 @@ impl Plan {
             columns: job.columns,
             classes: job.classes.len(),
         };
-        let alone = parameters.plan(shape);
+        let alone = job.settings.parameters()?.plan(shape);
         let thread_secs = alone.secs() * alone.threads as f64;
         // Reading, putting in order and writing again.
         let disk_secs = moved as f64 / 1e9;
         let secs = (thread_secs * 1.2 + disk_secs) / (workers * threads) as f64;
-        Plan {
+        Ok(Plan {
             machines,
             rows: job.rows(),
             blocks,
@@ -92,7 +93,7 @@ impl Plan {
             most_sweep_bytes: if workers > 1 { n * 4 * 16.min(classes.next_multiple_of(4)) } else { 0 },
             secs,
             machine_hours: secs * workers as f64 / 3600.0,
-        }
+        })
     }
 
     /// Refuses workers that are too small.

@@ -97,9 +97,6 @@ pub(crate) struct ReadLabels {
     pub confidence: f64,
 }
 
-/// Entries of S between the rows of a block and the anchors: for every segment, those of each anchor.
-pub(crate) type AnchorEntries = Vec<Vec<Vec<(u32, f32)>>>;
-
 /// Bytes for every worker.
 pub(crate) type Parcels = Vec<Vec<u8>>;
 
@@ -128,8 +125,8 @@ pub(crate) struct State {
     anchors: usize,
     /// S of every block.
     matrices: Vec<Shelf<Matrix>>,
-    /// The entries of S between the rows of a block and the anchors.
-    anchor_entries: Vec<AnchorEntries>,
+    /// The entries of S between the rows of every block and the anchors: for every segment, a row per anchor.
+    to_anchors: Vec<Shelf<Matrix>>,
     /// Own rows, then halo.
     reached: Vec<bool>,
     /// F of every block.
@@ -153,8 +150,8 @@ impl State {
     }
 
     /// S of every block, and its entries of the anchors.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = (&Shelf<Matrix>, &AnchorEntries)> {
-        self.matrices.iter().zip(&self.anchor_entries)
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (&Shelf<Matrix>, &Shelf<Matrix>)> {
+        self.matrices.iter().zip(&self.to_anchors)
     }
 
     /// F of every block.
@@ -215,7 +212,7 @@ impl State {
             halo_degrees: Vec::new(),
             anchors: 0,
             matrices: Vec::new(),
-            anchor_entries: Vec::new(),
+            to_anchors: Vec::new(),
             reached: Vec::new(),
             scores: Vec::new(),
             before: vec![NONE; targets],
@@ -460,6 +457,7 @@ impl State {
         self.anchors = anchors;
         self.degrees.clear();
         self.matrices.clear();
+        self.to_anchors.clear();
         let mut sums: Vec<f64> = Vec::new();
         let mut by_position: Vec<(u32, u32, f32)> = listed
             .iter()
@@ -527,18 +525,19 @@ impl State {
         };
         let scale = |position: u32| scales[column(position) as usize];
         let mut matrices = Vec::with_capacity(self.matrices.len());
-        let mut anchor_entries = Vec::with_capacity(self.matrices.len());
+        let mut to_anchors = Vec::with_capacity(self.matrices.len());
         let mut first = own.start;
         for shelf in &mut self.matrices {
             let mut matrix = shelf.take()?;
             let rows = matrix.ends.len();
             matrix.normalise(first, scale, column);
             let anchor_of = |column: u32| (column as usize).checked_sub(anchors_at);
-            anchor_entries.push(blocks::anchor_entries(&matrix, first - own.start, anchor_of, self.anchors));
+            let entries = blocks::anchor_entries(&matrix, first - own.start, anchor_of, self.anchors);
+            to_anchors.push(self.room.shelve(entries)?);
             matrices.push(self.room.shelve(matrix)?);
             first += rows;
         }
-        (self.matrices, self.anchor_entries) = (matrices, anchor_entries);
+        (self.matrices, self.to_anchors) = (matrices, to_anchors);
         let labelled = self.labels.iter().map(|&label| label != NONE);
         self.reached = labelled.chain(self.halo.iter().map(|_| false)).collect();
         Ok(())

@@ -39,12 +39,14 @@ pub struct ClusterRun<'a> {
     pub names: FieldNames,
     /// Where labels go.
     pub out: &'a Path,
+    /// Replace labels that are there?
+    pub force: bool,
     /// The job.
     pub job: &'a Job,
     /// Labels of the source rows.
     pub labels: &'a Labels,
-    /// The parameters.
-    pub parameters: &'a CheckedParameters,
+    /// Threads of each worker; 0 for as many as suit the cluster.
+    pub threads: usize,
     /// Told of progress.
     pub watch: &'a dyn Watch,
 }
@@ -105,7 +107,7 @@ pub(super) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
     drop((source, target));
     let read_secs = started.elapsed().as_secs_f64();
     if args.dry_run {
-        let plan = Plan::new(&job, &parameters, machines(args, &parameters));
+        let plan = Plan::new(&job, machines(args, &parameters))?;
         let text = match args.json {
             true => serde_json::to_string_pretty(&plan)? + "\n",
             false => describe_plan(&job, &plan),
@@ -130,9 +132,10 @@ pub(super) fn run(args: &LabelArgs) -> anyhow::Result<Outcome> {
                 targets: targets.clone(),
                 names,
                 out: &args.out,
+                force: args.force,
                 job: &job,
                 labels: &labels,
-                parameters: &parameters,
+                threads: parameters.threads(),
                 watch: &watch,
             })?
         }
@@ -213,7 +216,7 @@ fn spill(
     watch: &Bars,
 ) -> anyhow::Result<(Labelled, Plan)> {
     let machines = machines(args, parameters);
-    let plan = Plan::new(job, parameters, machines);
+    let plan = Plan::new(job, machines)?;
     plan.check().context("try a larger --max-memory (--dry-run shows the plan)")?;
     let work = folder.join(format!("a2lp-{:016x}", job.hash()));
     let goes_on = work.join("job.json").exists();

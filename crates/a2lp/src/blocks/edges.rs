@@ -117,7 +117,8 @@ impl Matrix {
         links: &[Vec<(u32, f32)>],
         first_anchor: u32,
     ) -> (Matrix, Vec<f64>) {
-        let mut matrix = Matrix::default();
+        let most = edges.len() + links.iter().map(Vec::len).sum::<usize>();
+        let mut matrix = Matrix { ends: Vec::with_capacity(ends.len()), entries: Vec::with_capacity(most) };
         let mut degrees = Vec::with_capacity(ends.len());
         let mut start = 0;
         for (row, &end) in ends.iter().enumerate() {
@@ -137,6 +138,7 @@ impl Matrix {
             degrees.push(degree(&matrix.entries[before..]));
             matrix.ends.push(matrix.entries.len() as u32);
         }
+        matrix.entries.shrink_to_fit();
         (matrix, degrees)
     }
 

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::parameters::{
     AnchorMode, AnchorSpace, AnchorWeights, CheckedParameters, GraphMethod, LabelWeight, Method, Neighbours,
-    Solver, SourceNodes, Unknown, Unreached,
+    Parameters, Solver, SourceNodes, Unknown, Unreached,
 };
 use crate::propagation::{MAX_REFINEMENTS, REFINED, error_bound, least_settled};
 use crate::similarity::Similarity;
@@ -71,6 +71,27 @@ impl Settings {
                 seed: p.seed,
             }),
         }
+    }
+
+    /// The same settings as parameters, by which a run in memory gives the same labels.
+    pub fn parameters(&self) -> Result<CheckedParameters, Error> {
+        let weights = if self.entropy_weights { AnchorWeights::Entropy } else { AnchorWeights::Uniform };
+        Parameters::paper()
+            .neighbours(self.k)
+            .alpha(self.alpha)
+            .rounds(self.rounds)
+            .similarity(self.similarity)
+            .graph_method(GraphMethod::Pruned)
+            .tolerance(self.tolerance)
+            .max_iterations(self.max_iterations)
+            .anchor_weights(weights)
+            .anchor_mode(if self.replaces_anchors { AnchorMode::Replace } else { AnchorMode::Add })
+            .label_weight(self.label_weight)
+            .stop_when_stable(self.stop_when_stable)
+            .min_confidence(self.min_confidence)
+            .seed(self.seed)
+            .unknown(Unknown::Off)
+            .check()
     }
 
     /// Most passes of refinement of a solve.

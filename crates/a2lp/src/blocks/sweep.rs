@@ -10,8 +10,7 @@ use std::ops::Range;
 /// Sums over the chunks of a block, one after the other.
 pub type Sums<const W: usize> = Vec<[f64; W]>;
 
-/// q = (I − αS)p for the rows of a block, which are the first of `p` from `own` on, and p·q of every chunk. Also what the block adds
-/// to the rows of the anchors, for every segment: `to_anchors` has the entries of each anchor in each segment.
+/// q = (I − αS)p for the rows of a block, which stand in `p` from `own` on, and p·q of every chunk.
 pub fn multiply<const W: usize>(
     matrix: &Matrix,
     own: usize,
@@ -26,30 +25,49 @@ pub fn multiply<const W: usize>(
 }
 
 /// What the rows of a block add to the rows of S·p that belong to anchors: for every segment, a row per anchor.
-pub fn to_anchors<const W: usize>(entries: &[Vec<Vec<(u32, f32)>>], p: &[[f32; W]]) -> Vec<Vec<[f32; W]>> {
-    entries
-        .par_iter()
-        .map(|segment| segment.iter().map(|entries| vectorised(Row { entries, p })).collect())
+pub fn to_anchors<const W: usize>(entries: &Matrix, p: &[[f32; W]]) -> Vec<[f32; W]> {
+    (0..entries.ends.len())
+        .into_par_iter()
+        .with_min_len(64)
+        .map(|row| vectorised(Row { entries: entries.row(row), p }))
         .collect()
 }
 
-/// The entries of S between the rows of a block and every anchor, by segment. Columns are the rows of the block, counted from `own`.
+/// The entries of S between the rows of a block and the anchors: for every segment, a row per anchor. Columns are the rows of the
+/// block, counted from `own`.
 pub fn anchor_entries(
     matrix: &Matrix,
     own: usize,
     anchor_of: impl Fn(u32) -> Option<usize>,
     anchors: usize,
-) -> Vec<Vec<Vec<(u32, f32)>>> {
-    let segments = matrix.ends.len().div_ceil(SEGMENT);
-    let mut entries = vec![vec![Vec::new(); anchors]; segments];
-    for row in 0..matrix.ends.len() {
-        // Anchors are the last columns of a row.
-        for &(column, value) in matrix.row(row).iter().rev() {
-            let Some(anchor) = anchor_of(column) else { break };
-            entries[row / SEGMENT][anchor].push(((own + row) as u32, value));
+) -> Matrix {
+    let rows = matrix.ends.len();
+    let place = |row: usize, anchor: usize| row / SEGMENT * anchors + anchor;
+    // Anchors are the last columns of a row.
+    let of_row = |row: usize| {
+        let links = matrix.row(row).iter().rev();
+        links.map_while(|&(column, value)| Some((anchor_of(column)?, value)))
+    };
+    let mut ends = vec![0u32; rows.div_ceil(SEGMENT) * anchors];
+    for row in 0..rows {
+        of_row(row).for_each(|(anchor, _)| ends[place(row, anchor)] += 1);
+    }
+    let mut sum = 0;
+    let mut next: Vec<u32> = Vec::with_capacity(ends.len());
+    for end in &mut ends {
+        next.push(sum);
+        sum += *end;
+        *end = sum;
+    }
+    let mut entries = vec![(0u32, 0f32); sum as usize];
+    for row in 0..rows {
+        for (anchor, value) in of_row(row) {
+            let slot = &mut next[place(row, anchor)];
+            entries[*slot as usize] = ((own + row) as u32, value);
+            *slot += 1;
         }
     }
-    entries
+    Matrix { ends, entries }
 }
 
 /// r ← r − step·q, and r·r of every chunk.
