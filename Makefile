@@ -9,7 +9,7 @@ PYTHON_DIR := target/python
 VENV := $(PYTHON_DIR)/venv
 NOTES := target/tmp
 # What the light build has: compiles in a minute or two, whatever the rest of the workspace needs.
-LIGHT := -p a2lp -p a2lp-data -p a2lp-report -p a2lp-cli
+LIGHT := -p a2lp -p a2lp-data -p a2lp-report -p a2lp-shards -p a2lp-cli
 
 .PHONY: help test quick lint format doc unit light features portable browser python python-env python-lint python-tests \
 	wheel sdist package publish deny workflows reliability demo-picture review-picture build-times clean
@@ -27,6 +27,8 @@ test: lint browser python-env unit light python ## Everything: lints, documentat
 	else echo "browser tests: ran"; fi
 	@if [ -e $(PYTHON_DIR)/summary ]; then cat $(PYTHON_DIR)/summary; else \
 		echo "PYTHON TESTS SKIPPED: no $(PYTHON) with the module venv on this machine"; fi
+	@if $(VENV)/bin/python -c 'import ray, pyarrow, moto' 2>/dev/null; then echo "cluster tests: ran, on three nodes of Ray"; else \
+		echo "CLUSTER TESTS SKIPPED: Ray, pyarrow or moto cannot be installed on this machine"; fi
 
 quick: format ## The inner loop: format, clippy and unit tests of the light build; under a minute when warm
 	$(CARGO) clippy $(PROFILE) $(LIGHT) --quiet -- -D warnings
@@ -78,7 +80,9 @@ python-env:
 	@mkdir -p $(PYTHON_DIR)
 	@if $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null; then \
 		[ -e $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV); \
-		$(VENV)/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt; \
+		$(VENV)/bin/pip install --quiet --disable-pip-version-check -r python/requirements-test.txt || exit 1; \
+		$(VENV)/bin/pip install --quiet --disable-pip-version-check -r python/requirements-ray.txt \
+			|| echo "Ray cannot be installed here; the tests of runs on a cluster will be skipped."; \
 	fi
 
 python-lint:

@@ -5,9 +5,9 @@
     a2lp.ray.label(source="s3://bucket/src/", target="s3://bucket/tgt/", out="s3://bucket/labels/",
                    label_column="label", id_column="id", n_neighbors=20, worker_memory="8G")
 
-Workers are Ray actors. They leave the result of every stage in ``out/.work``, so that a run goes on after a worker, a node or the
-driver was lost: give the same call again. The labels are those of ``a2lp label --method a2lp --graph-method pruned``, to the bit, for
-any number of workers.
+Workers are Ray actors. They leave the result of every stage in ``out/.work``. A run goes on after a worker or a node was lost, and
+after the driver was lost if the same call is given again. For any number of workers the labels are, to the bit, those of
+``a2lp label --method a2lp --graph-method pruned``.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _run(
             callback("note", "going on with what an earlier run has left", 0)
         engine = _Engine(count, worker_cpus, place.worker_spec(), callback)
         try:
-            outcome = json.loads(_native.run_shards(work, engine, worker_memory, callback))
+            outcome = json.loads(_native.run_shards(work, engine, worker_memory, engine.watch))
         finally:
             engine.close()
         if not keep_work:
@@ -222,7 +222,7 @@ def _connect(address: str | None) -> bool:
     """Join a cluster or start one; tells whether this call did."""
     if ray.is_initialized():
         return False
-    options = {"log_to_driver": False, "logging_level": "warning", "configure_logging": False}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning", "configure_logging": False}
     if address == "auto":
         try:
             ray.init(address="auto", **options)
@@ -245,8 +245,7 @@ def _usual_memory(worker_cpus: int) -> int:
     return int(min(shares, default=2 << 30))
 
 
-@ray.remote(max_restarts=0, max_task_retries=0)
-class _Worker:
+class _Actor:
     """A worker of a run. Its name and those of its tasks are what Ray's dashboard shows."""
 
     def __init__(self, number: int, threads: int, spec: tuple[Any, Any]) -> None:
@@ -265,12 +264,16 @@ class _Worker:
         reply, sent = self._worker.handle(message, list(parcels))
         return (reply, *sent)
 
-    def peak(self) -> int:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
 
+# The driver begins lost work again itself, from the last result.
+_Worker: Any = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
 
-_LOST = (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError, ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError)
+_LOST = (
+    ray.exceptions.RayActorError,
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.WorkerCrashedError,
+    ray.exceptions.NodeDiedError,
+)
 
 
 class _Engine:
@@ -278,7 +281,7 @@ class _Engine:
 
     def __init__(self, workers: int, cpus: int, spec: tuple[Any, Any], callback: _Callback | None) -> None:
         self._wanted, self._cpus, self._spec, self._callback = workers, cpus, spec, callback
-        self._made = 0
+        self._made, self._stage = 0, "begin"
         self._actors = [self._make() for _ in range(workers)]
         self._parcels: list[list[Any]] = []
         self._replies: list[bytes] = []
@@ -291,6 +294,13 @@ class _Engine:
     def workers(self) -> int:
         return len(self._actors)
 
+    def watch(self, stage: str, done: Any, total: int) -> None:
+        """Is told of progress; tasks are named after the stage."""
+        if stage != "note":
+            self._stage = stage
+        if self._callback is not None:
+            self._callback(stage, done, total)
+
     def tasks(self, messages: list[bytes]) -> Iterator[int]:
         """Hand tasks to whoever is free. A task whose worker is lost goes to another."""
         waiting = list(range(len(messages)))[::-1]
@@ -301,7 +311,7 @@ class _Engine:
         while done < len(messages):
             while waiting and free:
                 at, actor = waiting.pop(), free.pop()
-                running[actor.task.options(name="a2lp task").remote(messages[at])] = (at, actor)
+                running[actor.task.options(name=f"a2lp {self._stage}").remote(messages[at])] = (at, actor)
             ready, _ = ray.wait(list(running), timeout=1.0)
             for ref in ready:
                 at, actor = running.pop(ref)
@@ -313,7 +323,7 @@ class _Engine:
                     losses += 1
                     if losses > 20 + 2 * len(self._actors):
                         raise WorkerLost(f"{losses} workers were lost: {error}") from None
-                    self._note(f"a worker was lost; its task begins again ({type(error).__name__})")
+                    self.watch("note", f"a worker was lost ({type(error).__name__}); its task begins again", 0)
                     waiting.append(at)
                     self._actors.remove(actor)
                     replacement = self._replace()
@@ -345,7 +355,7 @@ class _Engine:
         sent = []
         for at, (actor, message) in enumerate(zip(self._actors, messages)):
             own = [from_worker[at] for from_worker in parcels]
-            sent.append(actor.step.options(name="a2lp step", num_returns=1 + count).remote(message, *own))
+            sent.append(actor.step.options(name=f"a2lp {self._stage}", num_returns=1 + count).remote(message, *own))
         self._parcels = [list(refs[1:]) for refs in sent]
         if not wants_replies:
             return []
@@ -372,10 +382,6 @@ class _Engine:
         for actor in self._actors:
             ray.kill(actor)
         self._actors = []
-
-    def _note(self, text: str) -> None:
-        if self._callback is not None:
-            self._callback("note", text, 0)
 
 
 # Where input, output and work are.
@@ -553,7 +559,14 @@ class _ParquetParts:
     """Parquet files as the parts of a run."""
 
     def __init__(
-        self, source_fs: Any, target_fs: Any, out_fs: Any, sources: list[str], targets: list[str], out: str, names: tuple[Any, Any, Any]
+        self,
+        source_fs: Any,
+        target_fs: Any,
+        out_fs: Any,
+        sources: list[str],
+        targets: list[str],
+        out: str,
+        names: tuple[str | None, str | None, str | None],
     ) -> None:
         self._files = [(source_fs, path) for path in sources] + [(target_fs, path) for path in targets]
         self._sources, self._out_fs, self._out = len(sources), out_fs, out
@@ -661,8 +674,9 @@ def _parquet_files(path: Any, given: Any) -> list[str]:
     if info.type == fs.FileType.File:
         return [inner]
     found = opened.get_file_info(fs.FileSelector(inner, recursive=True, allow_not_found=True))
-    hidden = re.compile(r"(^|/)[._]")
-    files = sorted(f.path for f in found if f.is_file and f.extension in ("parquet", "pq") and not hidden.search(f.path[len(inner) :]))
+    hidden = re.compile(r"/[._]")
+    shown = [file for file in found if file.is_file and not hidden.search(file.path[len(inner) :])]
+    files = sorted(file.path for file in shown if file.extension in ("parquet", "pq"))
     if not files:
         raise FileNotFoundError(f"{path}: no Parquet files are there")
     return files

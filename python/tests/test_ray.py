@@ -49,7 +49,8 @@ def data(tmp_path_factory):
     command = [
         *("label", "--source", str(folder / "source"), "--target", str(folder / "target"), "--out", str(whole)),
         *("--label-column", "kind", "--id-column", "key", "--feature-column", "embedding"),
-        *("--method", "a2lp", "--graph-method", "pruned", "--neighbours", "20", "--rounds", "4", "--unknown", "off", "--no-quality"),
+        *("--method", "a2lp", "--graph-method", "pruned", "--neighbours", "20", "--rounds", "4"),
+        *("--unknown", "off", "--no-quality"),
     ]
     assert _native.main(["a2lp", *command]) == 0
     table = pq.read_table(whole)
@@ -214,9 +215,8 @@ def test_bad_rows_are_named(data, cluster, tmp_path):
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), 64)
     pq.write_table(table.set_column(0, "embedding", vectors), tmp_path / "bad.parquet")
     with pytest.raises(ValueError, match="target features: row 41, column 2 is NaN"):
-        a2lp.ray.label(
-            folder / "source", tmp_path / "bad.parquet", tmp_path / "labels", label_column="kind", progress=False, worker_memory="1G"
-        )
+        options = {"label_column": "kind", "progress": False, "worker_memory": "1G"}
+        a2lp.ray.label(folder / "source", tmp_path / "bad.parquet", tmp_path / "labels", **options)
 
 
 def test_an_object_store(data, cluster, tmp_path):
@@ -228,9 +228,8 @@ def test_an_object_store(data, cluster, tmp_path):
     server.start()
     try:
         host, port = server.get_host_and_port()
-        store = fs.S3FileSystem(
-            access_key="a", secret_key="b", endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
-        )
+        where = {"endpoint_override": f"{host}:{port}", "scheme": "http", "region": "us-east-1"}
+        store = fs.S3FileSystem(access_key="a", secret_key="b", allow_bucket_creation=True, **where)
         store.create_dir("bucket")
         folder, whole = data
         for domain in ("source", "target"):
@@ -246,3 +245,23 @@ def test_an_object_store(data, cluster, tmp_path):
         assert names == {"part-0.parquet", "part-1.parquet", "part-2.parquet", "_run.json"}
     finally:
         server.stop()
+
+
+def test_the_example_clusters_are_what_ray_accepts():
+    """By Ray's own checks: of a file for `ray up`, and of the cluster in a job for KubeRay."""
+    import yaml
+    from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    folder = Path(__file__).parent.parent.parent / "docs" / "cluster"
+    config = prepare_config(yaml.safe_load((folder / "cluster.yaml").read_text()))
+    validate_config(config)
+    assert config["available_node_types"]["worker"]["max_workers"] == 16
+    job = yaml.safe_load((folder / "rayjob.yaml").read_text())
+    assert job["kind"] == "RayJob"
+    cluster = {"metadata": job["metadata"], "spec": job["spec"]["rayClusterSpec"]}
+    types = _derive_autoscaling_config_from_ray_cr(cluster)["available_node_types"]
+    assert types["workers"]["resources"]["CPU"] == 16 and types["workers"]["max_workers"] == 16
+    # What the job runs is Python.
+    code = job["spec"]["entrypoint"].split('"')[1]
+    compile(code, "rayjob.yaml", "exec")

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Measures runs on shards: from memory, from disk, and on a Ray cluster on this machine.
+
+    benches/cluster.py compare --rows 250000 1000000 4000000   # time, bytes, memory; fitted exponents; docs/cluster.md has the table
+    benches/cluster.py limits                                  # more rows than the workers' memory holds, the limits kept by the system
+    benches/cluster.py predict                                 # from what `compare` measured: other numbers of machines, 100 million rows
+
+Needs the Python package with Ray (`make python`), and for `limits` the right to make control groups. Results go to target/cluster/.
+"""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent.parent
+FOLDER = HERE / "target" / "cluster"
+CLASSES = 12
+NEIGHBOURS = 20
+
+
+def make(rows, columns):
+    """A fifth of the rows is the source; the target is in four files. Features lie near a surface of 24 dimensions."""
+    folder = FOLDER / f"data-{rows}-{columns}"
+    if (folder / "done").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4 * CLASSES, 24)).astype("f4") * 1.6
+    spread = rng.normal(size=(24, columns)).astype("f4") / np.sqrt(24)
+    sizes = {"source": rows // 5} | {f"target-{part}": (rows - rows // 5) // 4 for part in range(4)}
+    for name, size in sizes.items():
+        x = np.lib.format.open_memmap(folder / f"{name}.npy", "w+", "f4", (size, columns))
+        which = rng.integers(0, 4 * CLASSES, size)
+        for start in range(0, size, 50_000):
+            part = which[start : start + 50_000]
+            z = centres[part] + rng.normal(size=(len(part), 24)).astype("f4") + (0.1 if name != "source" else 0)
+            x[start : start + 50_000] = np.maximum(z @ spread + 0.05 * rng.normal(size=(len(part), columns)).astype("f4"), 0) + 0.01
+        x.flush()
+        np.save(folder / f"{name}-labels.npy", which // 4)
+    (folder / "done").touch()
+    return folder
+
+
+def inputs(folder):
+    targets = [str(folder / f"target-{part}.npy") for part in range(4)]
+    source = ["--source", str(folder / "source.npy"), "--source-labels", str(folder / "source-labels.npy")]
+    return [*source, "--target", *targets, "--method", "a2lp", "--neighbours", str(NEIGHBOURS)]
+
+
+def peak(usage):
+    return usage.ru_maxrss * 1024
+
+
+def command(binary, *args):
+    """Seconds and most memory of a command."""
+    began = time.monotonic()
+    process = subprocess.Popen([binary, "label", *args], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"a2lp label {' '.join(args)} failed")
+    return time.monotonic() - began, peak(usage)
+
+
+def in_memory(binary, folder):
+    out = FOLDER / "memory.csv"
+    args = [*inputs(folder), "--graph-method", "pruned", "--unknown", "off", "--no-quality", "--threads", "2"]
+    return command(binary, *args, "--out", str(out), "--force"), out
+
+
+def from_disk(binary, folder, memory):
+    out = FOLDER / "spilled"
+    shutil.rmtree(out, ignore_errors=True)
+    spent = command(binary, *inputs(folder), "--threads", "2", "--out", str(out), "--spill", str(FOLDER / "work"), "--max-memory", memory)
+    return spent, out
+
+
+def on_ray(folder, workers, memory, limit=None):
+    """A run on a cluster on this machine. `limit`: bytes that the system lets each worker have."""
+    import ray
+
+    import a2lp.ray
+    from a2lp import _native
+
+    out = FOLDER / f"ray-{workers}"
+    shutil.rmtree(out, ignore_errors=True)
+    os.chdir(FOLDER)
+    ray.init(num_cpus=workers, log_to_driver=False, configure_logging=False, include_dashboard=False, object_store_memory=500 << 20)
+    watcher = Limiter(limit) if limit else None
+    try:
+        began = time.monotonic()
+        targets = [str(folder / f"target-{part}.npy") for part in range(4)]
+        # Labels in a file of their own are the command line's; here they come with the job.
+        opened = _native.open_shards([str(labelled(folder))], targets, (None, None, None))
+        sources, targets, source_rows, target_rows, columns, labels, fingerprint = opened
+        settings = {"method": "a2lp", "n_neighbors": NEIGHBOURS}
+        job, ids = _native.shard_job(source_rows, target_rows, columns, labels, fingerprint, settings, False)
+        place = a2lp.ray._Local.opened(sources, targets, str(out), (None, None, None))
+        progress = a2lp.ray._Bar()
+        options = {"workers": workers, "worker_cpus": 1, "worker_memory": a2lp.ray._bytes(memory), "force": True}
+        outcome, _ = a2lp.ray._run(place, job, ids, address=None, callback=progress, **options)
+        return time.monotonic() - began, outcome, out, watcher and watcher.peaks()
+    finally:
+        if watcher:
+            watcher.stop()
+        ray.shutdown()
+
+
+def labelled(folder):
+    """The source with its labels in one file."""
+    path = folder / "source.npz"
+    if not path.exists():
+        np.savez(path, features=np.load(folder / "source.npy", mmap_mode="r"), labels=np.load(folder / "source-labels.npy"))
+    return path
+
+
+class Limiter:
+    """Puts every worker into a control group of its own as soon as it is there."""
+
+    ROOT = Path("/sys/fs/cgroup/memory")
+
+    def __init__(self, limit):
+        self.limit, self.groups, self.running = limit, {}, True
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        while self.running:
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                pid = path.parent.name
+                try:
+                    title = path.read_bytes()
+                except OSError:
+                    continue
+                if pid not in self.groups and title.startswith(b"ray::") and (b"_Worker" in title or b"a2lp worker" in title):
+                    group = self.ROOT / f"a2lp-{pid}"
+                    group.mkdir(exist_ok=True)
+                    (group / "memory.limit_in_bytes").write_text(str(self.limit))
+                    (group / "cgroup.procs").write_text(pid)
+                    self.groups[pid] = group
+            time.sleep(0.05)
+
+    def peaks(self):
+        """Most that each group held, files in memory included, and how often it met its limit without finding room."""
+        about = {}
+        for pid, group in self.groups.items():
+            control = (group / "memory.oom_control").read_text()
+            kills = next((int(line.split()[1]) for line in control.splitlines() if line.startswith("oom_kill ")), 0)
+            about[pid] = {"peak": int((group / "memory.max_usage_in_bytes").read_text()), "killed": kills}
+        return about
+
+    def stop(self):
+        self.running = False
+        self.thread.join()
+        for group in self.groups.values():
+            try:
+                group.rmdir()
+            except OSError:
+                pass
+
+
+def same(whole, folder):
+    """Are the labels of all parts, one below the other, the bytes of the whole file?"""
+    lines = []
+    for part in sorted(folder.glob("*.csv")):
+        lines += part.read_bytes().split(b"\n")[1 if lines else 0 : -1]
+    return b"\n".join(lines) + b"\n" == whole.read_bytes()
+
+
+def mib(count):
+    return f"{count / 2**20:,.0f}"
+
+
+def compare(args):
+    results = []
+    for rows in args.rows:
+        folder = make(rows, args.columns)
+        labelled(folder)
+        row = {"rows": rows, "columns": args.columns}
+        (row["memory_secs"], row["memory_bytes"]), whole = in_memory(args.binary, folder)
+        (row["disk_secs"], row["disk_bytes"]), out = from_disk(args.binary, folder, args.memory)
+        row["disk_same"] = same(whole, out)
+        for workers in (1, 2):
+            secs, outcome, out, _ = on_ray(folder, workers, args.memory)
+            row[f"ray{workers}_secs"], row[f"ray{workers}"] = secs, outcome
+            row[f"ray{workers}_same"] = same(whole, out)
+        results.append(row)
+        (FOLDER / "compare.json").write_text(json.dumps(results, indent=1))
+    print("| rows | memory s | MiB | disk s | MiB | Ray, 2 workers: s | × memory | MiB a worker | MiB moved by stages | KiB a sweep | same bytes |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for r in results:
+        ray2 = r["ray2"]
+        print(
+            f"| {r['rows']:,} | {r['memory_secs']:.0f} | {mib(r['memory_bytes'])} | {r['disk_secs']:.0f} | {mib(r['disk_bytes'])} "
+            f"| {r['ray2_secs']:.0f} | {r['ray2_secs'] / r['memory_secs']:.2f} | {mib(ray2['worker_peak_bytes'])} "
+            f"| {mib(ray2['stage_bytes'])} | {ray2['sweep_bytes'] / 1024:,.0f} | {r['disk_same'] and r['ray1_same'] and r['ray2_same']} |"
+        )
+    for name, value in exponents(results).items():
+        print(f"{name}: grows with rows^{value:.2f}")
+
+
+def stage_secs(outcome):
+    secs = {}
+    for stage, spent in outcome["stage_secs"]:
+        secs[stage] = secs.get(stage, 0) + spent
+    return secs
+
+
+def exponents(results):
+    """Slopes of straight lines through the logarithms."""
+    if len(results) < 2:
+        return {}
+    n = np.log([r["rows"] for r in results])
+    of = {
+        "time in memory": [r["memory_secs"] for r in results],
+        "time on two workers": [r["ray2_secs"] for r in results],
+        "search": [stage_secs(r["ray1"])["search"] for r in results],
+        "rounds": [stage_secs(r["ray1"])["rounds"] for r in results],
+        "bytes of stages": [r["ray2"]["stage_bytes"] for r in results],
+        "bytes of a sweep": [r["ray2"]["sweep_bytes"] for r in results],
+    }
+    return {name: float(np.polyfit(n, np.log(values), 1)[0]) for name, values in of.items()}
+
+
+def limits(args):
+    folder = make(4_000_000, 128)
+    limit = 700 << 20
+    secs, outcome, _, peaks = on_ray(folder, 2, "480M", limit)
+    print(f"4,000,000 × 128, two workers of 700 MiB each: {secs:.0f} s; a worker held at most {mib(outcome['worker_peak_bytes'])} MiB")
+    for about in peaks.values():
+        print(f"  control group: at most {mib(about['peak'])} MiB with files in memory, {about['killed']} kills")
+    folder = make(207_785, 2048)
+    (secs, most), _ = from_disk(args.binary, folder, "1G")
+    print(f"207,785 × 2048, --max-memory 1G --spill: {secs:.0f} s, at most {mib(most)} MiB")
+
+
+def predict(args):
+    """Stages take their time divided by the cores, and their bytes by what all networks carry; a sweep also waits twice for the slowest
+    machine. Rows that a worker needs of others are those at the surface of its blocks: measured for two workers, and growing with
+    workers^(1/24) as surfaces do in the 24 dimensions of the data, at most all."""
+    results = json.loads((FOLDER / "compare.json").read_text())
+    largest = max(results, key=lambda r: r["rows"])
+    slopes = exponents(results)
+
+    def secs(rows, columns, machines, cores, bandwidth, latency):
+        base = stage_secs(largest["ray1"])
+        grown = rows / largest["rows"]
+        wider = columns / largest["columns"]
+        slope = {"search": slopes.get("search", 1.15), "rounds": slopes.get("rounds", 1.0)}
+        cpu = sum(
+            spent * grown ** slope.get(stage, 1.0) * (1.0 if stage == "rounds" else wider) for stage, spent in base.items() if stage != "group"
+        )
+        # Groups: rows × centres, of which there are rows/250 and at most 65,536.
+        groups = min(rows / 250, 65536) / min(largest["rows"] / 250, 65536)
+        cpu += base["group"] * grown * groups * wider
+        workers = machines * cores
+        moved = largest["ray1"]["stage_bytes"] * grown * wider
+        sweeps = sum(r["solve"]["iterations"] + 1 for r in largest["ray1"]["rounds"])
+        surface = largest["ray2"]["sweep_bytes"] * grown * min((workers / 2) ** (1 / 24) if workers > 1 else 0, 8)
+        network = 0 if machines == 1 else (moved + sweeps * surface) / (machines * bandwidth) + sweeps * 2 * latency
+        return cpu / workers + network, moved, surface, cpu
+
+    measured = largest["ray2_secs"]
+    two, *_ = secs(largest["rows"], largest["columns"], 1, 2, 1, 0)
+    print(f"two workers, {largest['rows']:,} rows: predicted {two:.0f} s, measured {measured:.0f} s ({two / measured:.2f} ×)")
+    print("\n| machines of 16 cores, 10 Gbit/s | 100 million × 768: hours | machine-hours |\n|---|---|---|")
+    for machines in (2, 4, 8, 16, 32, 64):
+        spent, moved, surface, _ = secs(100_000_000, 768, machines, 16, 1.25e9, 1e-3)
+        print(f"| {machines} | {spent / 3600:.1f} | {spent * machines / 3600:.0f} |")
+    rows, workers = 100_000_000, 16 * 16
+    own = rows / workers
+    worker = 8 * rows + own * (4 * 4 * 12 + 40 + 33 * 8 + 4 * CLASSES) + 4 * 768 * 65536 * 2
+    print(f"\nbytes of stages {moved / 1e12:.1f} TB, of a sweep {surface / 1e9:.1f} GB; a worker of one core about {worker / 2**30:.1f} GiB")
+    centres = 2 * 4 * 768 * 32 * 65536
+    print(f"the worker that finds the centres about {centres / 2**30:.0f} GiB")
+    assert math.isfinite(moved)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["compare", "limits", "predict"])
+    parser.add_argument("--rows", type=int, nargs="+", default=[250_000, 1_000_000])
+    parser.add_argument("--columns", type=int, default=128)
+    parser.add_argument("--memory", default="2G", help="of a run from disk, and of each worker")
+    parser.add_argument("--binary", default=str(HERE / "target" / "release" / "a2lp"))
+    args = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    {"compare": compare, "limits": limits, "predict": predict}[args.what](args)
+
+
+if __name__ == "__main__":
+    main()
