@@ -2,10 +2,11 @@
 """Measures runs on shards: from memory, from disk, and on a Ray cluster on this machine.
 
     benches/cluster.py compare --rows 250000 1000000 4000000   # time, bytes, memory; fitted exponents; docs/cluster.md has the table
-    benches/cluster.py limits                                  # more rows than the workers' memory holds, the limits kept by the system
+    benches/cluster.py limits                                  # 207,785 × 2048 from disk within 1 GiB
     benches/cluster.py predict                                 # from what `compare` measured: other numbers of machines, 100 million rows
 
-Needs the Python package with Ray (`make python`), and for `limits` the right to make control groups. Results go to target/cluster/.
+From two million rows on, `compare` leaves out the runs that take longest, and puts each worker into a control group of 700 MiB, for which it
+needs the right to make such groups. Needs the Python package with Ray (`make python`). Results go to target/cluster/.
 """
 
 import argparse
@@ -25,6 +26,9 @@ HERE = Path(__file__).resolve().parent.parent
 FOLDER = HERE / "target" / "cluster"
 CLASSES = 12
 NEIGHBOURS = 20
+# From here on, workers are limited.
+LARGE = 2_000_000
+LIMIT = 700 << 20
 
 
 def make(rows, columns):
@@ -180,17 +184,19 @@ def mib(count):
 
 
 def compare(args):
-    results = []
+    results = json.loads((FOLDER / "compare.json").read_text()) if args.add else []
     for rows in args.rows:
         folder = make(rows, args.columns)
         labelled(folder)
         row = {"rows": rows, "columns": args.columns}
         (row["memory_secs"], row["memory_bytes"]), whole = in_memory(args.binary, folder)
-        (row["disk_secs"], row["disk_bytes"]), out = from_disk(args.binary, folder, args.memory)
-        row["disk_same"] = same(whole, out)
-        for workers in (1, 2):
-            secs, outcome, out, _ = on_ray(folder, workers, args.memory)
-            row[f"ray{workers}_secs"], row[f"ray{workers}"] = secs, outcome
+        if rows < LARGE:
+            (row["disk_secs"], row["disk_bytes"]), out = from_disk(args.binary, folder, args.memory)
+            row["disk_same"] = same(whole, out)
+        for workers in (1, 2) if rows < LARGE else (2,):
+            limit, memory = (None, args.memory) if rows < LARGE else (LIMIT, "700M")
+            secs, outcome, out, groups = on_ray(folder, workers, memory, limit)
+            row[f"ray{workers}_secs"], row[f"ray{workers}"], row["groups"] = secs, outcome, groups
             row[f"ray{workers}_same"] = same(whole, out)
         results.append(row)
         (FOLDER / "compare.json").write_text(json.dumps(results, indent=1))
@@ -198,11 +204,15 @@ def compare(args):
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for r in results:
         ray2 = r["ray2"]
+        disk = f"{r['disk_secs']:.0f} | {mib(r['disk_bytes'])}" if "disk_secs" in r else "– | –"
+        equal = all(r[name] for name in ("disk_same", "ray1_same", "ray2_same") if name in r)
         print(
-            f"| {r['rows']:,} | {r['memory_secs']:.0f} | {mib(r['memory_bytes'])} | {r['disk_secs']:.0f} | {mib(r['disk_bytes'])} "
+            f"| {r['rows']:,} | {r['memory_secs']:.0f} | {mib(r['memory_bytes'])} | {disk} "
             f"| {r['ray2_secs']:.0f} | {r['ray2_secs'] / r['memory_secs']:.2f} | {mib(ray2['worker_peak_bytes'])} "
-            f"| {mib(ray2['stage_bytes'])} | {ray2['sweep_bytes'] / 1024:,.0f} | {r['disk_same'] and r['ray1_same'] and r['ray2_same']} |"
+            f"| {mib(ray2['stage_bytes'])} | {ray2['sweep_bytes'] / 1024:,.0f} | {'yes' if equal else 'NO'} |"
         )
+        for about in (r.get("groups") or {}).values():
+            print(f"  control group of 700 MiB: at most {mib(about['peak'])} MiB, files in memory included; {about['killed']} kills")
     for name, value in exponents(results).items():
         print(f"{name}: grows with rows^{value:.2f}")
 
@@ -222,8 +232,8 @@ def exponents(results):
     of = {
         "time in memory": [r["memory_secs"] for r in results],
         "time on two workers": [r["ray2_secs"] for r in results],
-        "search": [stage_secs(r["ray1"])["search"] for r in results],
-        "rounds": [stage_secs(r["ray1"])["rounds"] for r in results],
+        "search": [stage_secs(r["ray2"])["search"] for r in results],
+        "rounds": [stage_secs(r["ray2"])["rounds"] for r in results],
         "bytes of stages": [r["ray2"]["stage_bytes"] for r in results],
         "bytes of a sweep": [r["ray2"]["sweep_bytes"] for r in results],
     }
@@ -231,12 +241,6 @@ def exponents(results):
 
 
 def limits(args):
-    folder = make(4_000_000, 128)
-    limit = 700 << 20
-    secs, outcome, _, peaks = on_ray(folder, 2, "480M", limit)
-    print(f"4,000,000 × 128, two workers of 700 MiB each: {secs:.0f} s; a worker held at most {mib(outcome['worker_peak_bytes'])} MiB")
-    for about in peaks.values():
-        print(f"  control group: at most {mib(about['peak'])} MiB with files in memory, {about['killed']} kills")
     folder = make(207_785, 2048)
     (secs, most), _ = from_disk(args.binary, folder, "1G")
     print(f"207,785 × 2048, --max-memory 1G --spill: {secs:.0f} s, at most {mib(most)} MiB")
@@ -247,7 +251,7 @@ def predict(args):
     machine. Rows that a worker needs of others are those at the surface of its blocks: measured for two workers, and growing with
     workers^(1/24) as surfaces do in the 24 dimensions of the data, at most all."""
     results = json.loads((FOLDER / "compare.json").read_text())
-    largest = max(results, key=lambda r: r["rows"])
+    largest = max((r for r in results if "ray1" in r), key=lambda r: r["rows"])
     slopes = exponents(results)
 
     def secs(rows, columns, machines, cores, bandwidth, latency):
@@ -288,6 +292,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["compare", "limits", "predict"])
     parser.add_argument("--rows", type=int, nargs="+", default=[250_000, 1_000_000])
+    parser.add_argument("--add", action="store_true", help="to the results that are there")
     parser.add_argument("--columns", type=int, default=128)
     parser.add_argument("--memory", default="2G", help="of a run from disk, and of each worker")
     parser.add_argument("--binary", default=str(HERE / "target" / "release" / "a2lp"))

@@ -36,6 +36,8 @@ __all__ = ["WorkerLost", "label"]
 _Paths = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 _Callback = Callable[[str, Any, int], Any]
 
+# What Python, NumPy and Ray hold in a worker before it has any rows.
+_INTERPRETER = 160 << 20
 _WORK = ".work"
 _RECORD = "_run.json"
 
@@ -83,7 +85,7 @@ def label(
     worker_cpus : int
         Threads of each worker.
     worker_memory : str or int, optional
-        Memory that each worker may take, such as ``"8G"``; by default an equal share of half of the smallest node.
+        Memory that each worker may take, Python included, such as ``"8G"``; by default an equal share of half of the smallest node.
     probabilities : bool
         Also write the probability of every class.
     force : bool
@@ -194,7 +196,8 @@ def _run(
         count = workers or max(1, sum(nodes))
         if worker_memory is None:
             worker_memory = _usual_memory(worker_cpus)
-        plan = json.loads(_native.shard_plan(job, count, worker_cpus, worker_memory, not dry_run))
+        room = max(0, worker_memory - _INTERPRETER)
+        plan = json.loads(_native.shard_plan(job, count, worker_cpus, room, not dry_run))
         if dry_run:
             return {}, plan
         work = place.work()
@@ -204,7 +207,7 @@ def _run(
             callback("note", "going on with what an earlier run has left", 0)
         engine = _Engine(count, worker_cpus, place.worker_spec(), callback)
         try:
-            outcome = json.loads(_native.run_shards(work, engine, worker_memory, engine.watch))
+            outcome = json.loads(_native.run_shards(work, engine, room, engine.watch))
         finally:
             engine.close()
         if not keep_work:

@@ -412,7 +412,10 @@ pub(crate) fn register_cluster() {
         });
         let (outcome, plan) = answer.map_err(|error| {
             Python::attach(|py| match error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                true => anyhow::anyhow!("interrupted"),
+                true => anyhow::anyhow!(
+                    "interrupted; finished stages are kept in {}, the same command goes on from there",
+                    out.join(".work").display()
+                ),
                 false => anyhow::anyhow!("{}", error.value(py)),
             })
         })?;

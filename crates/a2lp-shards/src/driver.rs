@@ -10,7 +10,9 @@ use crate::storage::Storage;
 use crate::tasks::{Found, Task, decode, encode};
 use crate::worker::{Message, Reply, read_job};
 use a2lp::Solve;
-use a2lp::blocks::{AnchorBlock, AnchorSums, LabelEntries, Neighbour, Settings, any_unsettled, make_anchors};
+use a2lp::blocks::{
+    AnchorBlock, AnchorSums, LabelEntries, Neighbour, Settings, any_unsettled, inverse_root, make_anchors,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -397,7 +399,7 @@ impl<'a> Driver<'a> {
         let width = (4..=widest).rev().step_by(4).find(fitting).unwrap_or(4);
         // Numbers and labels of rows, their order, and what is worked on.
         let fixed =
-            PROGRAM as usize + 8 * self.job.rows() + 40 * rows + 150 * self.job.k() * self.job.block_rows;
+            PROGRAM as usize + 8 * self.job.rows() + 40 * rows + 110 * self.job.k() * self.job.block_rows;
         // Not all memory that is given back can be used again.
         (width, self.worker_memory.saturating_sub(vectors(width) + fixed) * 2 / 3)
     }
@@ -428,8 +430,7 @@ impl<'a> Driver<'a> {
         if let Some(anchor) = degrees.iter().position(|degree| !degree.is_finite()) {
             return Err(a2lp::Error::WeightOverflow(self.job.rows() + anchor).into());
         }
-        let scales: Vec<f64> =
-            degrees.iter().map(|&d| if d > 0.0 { d.sqrt().recip() } else { 0.0 }).collect();
+        let scales: Vec<f64> = degrees.iter().map(|&degree| inverse_root(degree)).collect();
         for (own, entries) in scales.iter().zip(&mut between) {
             for (other, value) in entries {
                 *value = (f64::from(*value) * (own * scales[*other as usize])) as f32;

@@ -80,7 +80,12 @@ impl Job {
             chunk_rows: Self::usual_chunk_rows(input.columns),
             block_rows: Self::usual_block_rows(rows, input.columns),
             probabilities,
-            fingerprint: input.fingerprint.clone(),
+            fingerprint: format!(
+                "{}\nlabels {:016x}\na2lp {}",
+                input.fingerprint,
+                fnv(input.labels.ids().iter().flat_map(|id| id.to_le_bytes())),
+                env!("CARGO_PKG_VERSION")
+            ),
             settings,
         })
     }
@@ -93,14 +98,12 @@ impl Job {
     /// The rows of a block for so many rows of this width.
     pub fn usual_block_rows(rows: usize, columns: usize) -> usize {
         let most = (CHUNK_BYTES / (4 * columns.max(1))).clamp(SEGMENT, 1 << 16) / SEGMENT * SEGMENT;
-        (rows / 64).next_multiple_of(SEGMENT).clamp(SEGMENT, most)
+        (rows / 128).next_multiple_of(SEGMENT).clamp(SEGMENT, most)
     }
 
     /// A number that tells this run from others.
     pub fn hash(&self) -> u64 {
-        // FNV-1a.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        format!("{self:?}").bytes().fold(0xcbf2_9ce4_8422_2325, step)
+        fnv(format!("{self:?}").bytes())
     }
 
     /// Rows of source and target.
@@ -166,6 +169,12 @@ impl Job {
     pub fn six_bits(&self, signed: bool) -> SixBits {
         SixBits { columns: self.columns, signed, similarity: self.settings.similarity }
     }
+}
+
+/// The hash FNV-1a.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Names of results.

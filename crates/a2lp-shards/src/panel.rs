@@ -45,8 +45,8 @@ pub(crate) struct Vectors<const W: usize> {
 
 impl<const W: usize> Vectors<W> {
     pub(crate) fn new(alpha: f32) -> Self {
-        let empty = || Vec::new();
-        Vectors { alpha, classes: 0..0, entries: Vec::new(), x: empty(), r: empty(), p: empty(), q: empty() }
+        let [x, r, p, q] = std::array::from_fn(|_| Vec::new());
+        Vectors { alpha, classes: 0..0, entries: Vec::new(), x, r, p, q }
     }
 
     /// Puts values of the anchors, whose rows have as many classes as the panel, behind the halo.
@@ -78,7 +78,8 @@ fn flat<const W: usize>(sums: Sums<W>) -> Vec<f64> {
     sums.as_flattened().to_vec()
 }
 
-fn lanes<const W: usize>(values: &[f32]) -> [f32; W] {
+/// Values in the first lanes; the others are 0.
+pub(crate) fn lanes<const W: usize>(values: &[f32]) -> [f32; W] {
     std::array::from_fn(|lane| values.get(lane).copied().unwrap_or(0.0))
 }
 

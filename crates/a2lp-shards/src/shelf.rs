@@ -148,3 +148,26 @@ impl<T> Drop for Shelf<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_comes_back_from_a_file() {
+        let mut room = Room::new(None, 100).unwrap();
+        let matrix = Matrix { ends: vec![1, 3], entries: vec![(4, 0.5), (1, -2.0), (7, f32::MIN_POSITIVE)] };
+        let small = room.shelve(vec![1.0f32; 20]).unwrap();
+        let mut large = room.shelve(matrix.clone()).unwrap();
+        assert!(matches!((&small, &large), (Shelf::Memory { .. }, Shelf::File { .. })));
+        assert_eq!(*large.get().unwrap(), matrix);
+        assert_eq!(large.take().unwrap(), matrix);
+        // Room is given back.
+        drop(small);
+        assert!(matches!(room.shelve(vec![1.0f32; 25]).unwrap(), Shelf::Memory { .. }));
+        assert!(matches!(room.shelve(vec![1.0f32; 26]).unwrap(), Shelf::File { .. }));
+        let folder = room.folder.path().to_path_buf();
+        drop((large, room));
+        assert!(!folder.exists());
+    }
+}

@@ -1,6 +1,7 @@
 //! Conjugate gradients over all workers. The driver has the scalars and the rows of the anchors.
 
 use crate::error::ShardError;
+use crate::panel::lanes;
 use crate::state::{Answer, Step};
 use a2lp::blocks;
 use std::ops::Range;
@@ -147,10 +148,6 @@ impl System<'_> {
         }
         total
     }
-}
-
-fn lanes<const W: usize>(values: &[f32]) -> [f32; W] {
-    std::array::from_fn(|lane| values.get(lane).copied().unwrap_or(0.0))
 }
 
 fn add<const W: usize>(all: &mut [[f32; W]], part: impl Iterator<Item = [f32; W]>) {

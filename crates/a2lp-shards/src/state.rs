@@ -511,13 +511,12 @@ impl State {
     fn normalise(&mut self, runner: &TaskRunner, anchor_degrees: &[f64]) -> Result<(), ShardError> {
         let first_anchor = runner.job.rows();
         let (own, halo, anchors_at) = (self.own.clone(), &self.halo, self.own.len() + self.halo.len());
-        let rooted = |degree: f64| if degree > 0.0 { degree.sqrt().recip() } else { 0.0 };
         let scales: Vec<f64> = self
             .degrees
             .iter()
             .chain(&self.halo_degrees)
             .chain(anchor_degrees)
-            .map(|&degree| rooted(degree))
+            .map(|&degree| blocks::inverse_root(degree))
             .collect();
         let column = |position: u32| match (position as usize).checked_sub(first_anchor) {
             Some(anchor) => (anchors_at + anchor) as u32,

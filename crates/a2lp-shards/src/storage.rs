@@ -132,3 +132,27 @@ fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_whole_and_can_be_read_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage: &dyn Storage = &Folder::new(folder.path()).unwrap();
+        assert!(!storage.has("a/b").unwrap());
+        assert!(storage.read_all::<u32>("a/b").unwrap_err().to_string().contains("a/b"));
+        storage.write("a/b", &[bytemuck::cast_slice(&[1u32, 2]), bytemuck::cast_slice(&[3u32])]).unwrap();
+        assert_eq!(storage.read_all::<u32>("a/b").unwrap(), [1, 2, 3]);
+        assert_eq!(storage.read::<u32>("a/b", 1, 2).unwrap(), [2, 3]);
+        assert!(storage.read::<u32>("a/b", 2, 2).is_err());
+        // A new result under an old name is the one that is read.
+        storage.write("a/b", &[&[7, 0, 0, 0]]).unwrap();
+        assert_eq!(storage.read_all::<u32>("a/b").unwrap(), [7]);
+        storage.remove("a/b").unwrap();
+        storage.remove("a/b").unwrap();
+        assert!(!storage.has("a/b").unwrap());
+        assert_eq!(std::fs::read_dir(folder.path().join("a")).unwrap().count(), 0);
+    }
+}

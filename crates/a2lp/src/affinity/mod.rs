@@ -25,6 +25,11 @@ pub struct Affinity<'v> {
     scale: Vec<f32>,
 }
 
+/// d^-½; 0 for an isolated node.
+pub(crate) fn inverse_root(degree: f64) -> f64 {
+    if degree > 0.0 { degree.sqrt().recip() } else { 0.0 }
+}
+
 enum Edges<'v> {
     Sparse(SparseGraph),
     Full(FullGraph<'v>),
@@ -39,7 +44,7 @@ pub(crate) enum Prepared {
 
 impl<'v> Affinity<'v> {
     fn new(edges: Edges<'v>, numbering: Numbering, degrees: Vec<f64>) -> Self {
-        let scale = degrees.iter().map(|&d| if d > 0.0 { d.sqrt().recip() as f32 } else { 0.0 }).collect();
+        let scale = degrees.iter().map(|&degree| inverse_root(degree) as f32).collect();
         Affinity { edges, numbering, degrees, scale }
     }
 

@@ -1,6 +1,6 @@
 //! The k-nearest-neighbour graph as a compressed sparse matrix, in blocks of rows.
 
-use super::{Affinity, Edges};
+use super::{Affinity, Edges, inverse_root};
 use crate::error::Error;
 use crate::features::SEGMENT;
 use crate::kernels::{Loops, vectorised};
@@ -78,7 +78,7 @@ pub(crate) fn symmetrise(lists: &NeighbourLists, similarity: Similarity) -> Resu
         return Err(Error::WeightOverflow(directed.numbering.node_at(position)));
     }
 
-    let scale: Vec<f64> = degrees.iter().map(|&d| if d > 0.0 { d.sqrt().recip() } else { 0.0 }).collect();
+    let scale: Vec<f64> = degrees.iter().map(|&degree| inverse_root(degree)).collect();
     blocks.par_iter_mut().enumerate().for_each(|(block, Block { starts, entries })| {
         for (node, row) in layout.rows(block).zip(starts.windows(2)) {
             for (column, value) in &mut entries[row[0]..row[1]] {

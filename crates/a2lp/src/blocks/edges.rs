@@ -33,6 +33,11 @@ pub struct Edge {
     pub rank_back: u16,
 }
 
+/// d^-½ of a row sum; 0 for an isolated node.
+pub fn inverse_root(degree: f64) -> f64 {
+    crate::affinity::inverse_root(degree)
+}
+
 /// The edges of lists, by the row they point at. `first` is the position of the first list; `position` tells those of numbers.
 pub fn sent_edges(
     lists: &BlockLists,
@@ -93,9 +98,6 @@ pub fn join_edges(
     }
     (ends, edges)
 }
-
-/// The edges between a row and the anchors: the anchor, and the weight in A + Aᵀ. Anchors ascend.
-pub type AnchorLinks = Vec<Vec<(u32, f32)>>;
 
 /// S for the rows of a block. Columns are counted as the caller counts them.
 #[derive(Clone, Debug, Default, PartialEq)]
