@@ -65,14 +65,12 @@ impl Storage for PythonStorage {
             let read = self.0.bind(py).call_method1("read", (name, offset, bytes.len()));
             let read = read.map_err(|error| failed(py, error))?;
             let read: &[u8] = read.extract().map_err(|error| failed(py, PyErr::from(error)))?;
-            match read.len() == bytes.len() {
-                true => Ok(bytes.copy_from_slice(read)),
-                false => Err(ShardError::Broken(format!(
-                    "{name}: {} bytes where {} are needed",
-                    read.len(),
-                    bytes.len()
-                ))),
+            if read.len() != bytes.len() {
+                let (found, wanted) = (read.len(), bytes.len());
+                return Err(ShardError::Broken(format!("{name}: {found} bytes where {wanted} are needed")));
             }
+            bytes.copy_from_slice(read);
+            Ok(())
         })
     }
 
@@ -99,7 +97,7 @@ impl Parts for PythonParts {
                     other => {
                         let array = other.map_err(|error| failed(py, error))?;
                         let array: PyReadonlyArray2<'_, f32> =
-                            array.extract().map_err(|error| failed(py, PyErr::from(error)))?;
+                            array.extract().map_err(|error| failed(py, error))?;
                         let values = array.as_slice().map_err(|error| failed(py, error.into()))?;
                         debug_assert_eq!(array.shape().len(), 2);
                         Ok(Some(values.to_vec()))

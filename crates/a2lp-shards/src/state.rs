@@ -97,6 +97,9 @@ pub(crate) struct ReadLabels {
     pub confidence: f64,
 }
 
+/// Works on the labels of a block: its number, the labels, and the rows that they belong to.
+type OnLabels<'a> = &'a mut dyn FnMut(&mut State, usize, PseudoLabels, Vec<u32>) -> Result<(), ShardError>;
+
 /// Bytes for every worker.
 pub(crate) type Parcels = Vec<Vec<u8>>;
 
@@ -597,7 +600,7 @@ impl State {
         runner: &TaskRunner,
         error: f32,
         candidates: &[bool],
-        work: &mut dyn FnMut(&mut Self, usize, PseudoLabels, Vec<u32>) -> Result<(), ShardError>,
+        work: OnLabels<'_>,
     ) -> Result<(), ShardError> {
         (self.error, self.candidates) = (error, candidates.to_vec());
         for (at, rows) in self.rows_of_blocks(runner).into_iter().enumerate() {
