@@ -18,7 +18,8 @@ fn a2lp(dir: &Path, args: &str) -> Output {
 }
 
 fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    format!("{:?} {}{}", output.status, text(&output.stderr), text(&output.stdout))
 }
 
 /// Folders `src` and `tgt` with two files each; the ids of the target are words.
@@ -30,7 +31,10 @@ fn shards(rows: usize) -> TempDir {
         for (part, count) in [rows / 3, rows - rows / 3].into_iter().enumerate() {
             let value = |at: usize| {
                 let (row, column) = (at / columns, at % columns);
-                let noise = ((at * 7919 + part * 104_729 + at / 11) % 1000) as f32 / 1000.0;
+                let bits = ((at + part * 500_000 + (shift * 1e7) as usize) as u64)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let noise =
+                    ((bits ^ bits >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as f32 / (1 << 24) as f32;
                 noise + shift + if row % 8 == column % 8 { 1.5 } else { 0.0 }
             };
             let values: Vec<f32> = (0..count * columns).map(value).collect();

@@ -98,11 +98,11 @@ pub(crate) struct LabelArgs {
 
     /// Label more rows than memory holds: the rows go to files in this folder, by methods lp and a2lp. --out is then a folder with a
     /// labels file for each file of the target. An interrupted run goes on from here
-    #[arg(long, value_name = "FOLDER", help_heading = LARGE, conflicts_with = "cluster", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "FOLDER", help_heading = LARGE, hide_short_help = true, conflicts_with = "cluster", value_hint = ValueHint::DirPath)]
     pub(crate) spill: Option<PathBuf>,
     /// Label on a Ray cluster, like --spill: its address, or `auto` for the one at hand or else one on this machine. Needs the Python
     /// package
-    #[arg(long, value_name = "ADDRESS", help_heading = LARGE)]
+    #[arg(long, value_name = "ADDRESS", help_heading = LARGE, hide_short_help = true)]
     pub(crate) cluster: Option<String>,
     /// Workers on the cluster [default: one for every two of its cores]
     #[arg(long, value_name = "N", help_heading = LARGE, hide_short_help = true, requires = "cluster")]
