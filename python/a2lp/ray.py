@@ -36,6 +36,8 @@ __all__ = ["WorkerLost", "label"]
 _Paths = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 _Callback = Callable[[str, Any, int], Any]
 
+# Seconds that workers have to start, once one of them has.
+_PATIENCE = 20
 # What Python, NumPy and Ray hold in a worker before it has any rows.
 _INTERPRETER = 160 << 20
 _WORK = ".work"
@@ -232,7 +234,7 @@ def _connect(address: str | None) -> bool:
             return True
         except ConnectionError:
             address = None
-    ray.init(address=address, **options)
+    ray.init(address=address or "local", **options)
     return True
 
 
@@ -260,6 +262,9 @@ class _Actor:
     def __repr__(self) -> str:
         return f"a2lp worker {self._number}"
 
+    def is_ready(self) -> bool:
+        return True
+
     def task(self, message: bytes) -> bytes:
         return self._worker.handle(message, [])[0]
 
@@ -273,6 +278,7 @@ _Worker: Any = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
 
 _LOST = (
     ray.exceptions.RayActorError,
+    ray.exceptions.RaySystemError,
     ray.exceptions.ObjectLostError,
     ray.exceptions.WorkerCrashedError,
     ray.exceptions.NodeDiedError,
@@ -285,14 +291,34 @@ class _Engine:
     def __init__(self, workers: int, cpus: int, spec: tuple[Any, Any], callback: _Callback | None) -> None:
         self._wanted, self._cpus, self._spec, self._callback = workers, cpus, spec, callback
         self._made, self._stage = 0, "begin"
-        self._actors = [self._make() for _ in range(workers)]
+        self._actors: list[Any] = []
         self._parcels: list[list[Any]] = []
         self._replies: list[bytes] = []
+        self._begin(workers)
 
     def _make(self) -> Any:
         self._made += 1
         options = {"num_cpus": self._cpus, "name": f"a2lp-{os.getpid()}-{id(self)}-worker-{self._made}"}
         return _Worker.options(**options).remote(self._made, self._cpus, self._spec)
+
+    def _begin(self, count: int) -> None:
+        """Start workers. A cluster may have less room than it says, so those that do not start in time are given up."""
+        starting = {actor.is_ready.remote(): actor for actor in (self._make() for _ in range(count))}
+        deadline = time.monotonic() + _PATIENCE
+        while starting and (not self._actors or time.monotonic() < deadline):
+            for ref in ray.wait(list(starting), timeout=1.0)[0]:
+                actor = starting.pop(ref)
+                try:
+                    ray.get(ref)
+                    self._actors.append(actor)
+                except _LOST:
+                    pass
+        for actor in starting.values():
+            ray.kill(actor)
+        if not self._actors:
+            raise WorkerLost("no worker could start")
+        if len(self._actors) < count:
+            self.watch("note", f"{len(self._actors)} of {count} workers have started; the run goes on with these", 0)
 
     def workers(self) -> int:
         return len(self._actors)
@@ -311,12 +337,26 @@ class _Engine:
         running: dict[Any, tuple[int, Any]] = {}
         losses, done = 0, 0
         free = list(self._actors)
+        starting: dict[Any, Any] = {}
         while done < len(messages):
             while waiting and free:
                 at, actor = waiting.pop(), free.pop()
                 running[actor.task.options(name=f"a2lp {self._stage}").remote(messages[at])] = (at, actor)
-            ready, _ = ray.wait(list(running), timeout=1.0)
+            if not running and not starting:
+                self._begin(1)
+                free = list(self._actors)
+                continue
+            ready, _ = ray.wait([*running, *starting], timeout=1.0)
             for ref in ready:
+                if ref in starting:
+                    actor = starting.pop(ref)
+                    try:
+                        ray.get(ref)
+                        self._actors.append(actor)
+                        free.append(actor)
+                    except _LOST:
+                        pass
+                    continue
                 at, actor = running.pop(ref)
                 try:
                     replies[at] = ray.get(ref)
@@ -329,23 +369,18 @@ class _Engine:
                     self.watch("note", f"a worker was lost ({type(error).__name__}); its task begins again", 0)
                     waiting.append(at)
                     self._actors.remove(actor)
-                    replacement = self._replace()
-                    if replacement is not None:
-                        free.append(replacement)
+                    replacement = self._make()
+                    starting[replacement.is_ready.remote()] = replacement
                 except ray.exceptions.RayTaskError as error:
                     raise error.as_instanceof_cause() from None
             yield done
+        # There was no room for these.
+        for actor in starting.values():
+            ray.kill(actor)
         self._replies = [reply for reply in replies if reply is not None]
 
     def replies(self) -> list[bytes]:
         return self._replies
-
-    def _replace(self) -> Any:
-        """Another worker, if the cluster has room for it or none is left."""
-        if self._actors and sum(_nodes(self._cpus)) <= len(self._actors):
-            return None
-        self._actors.append(self._make())
-        return self._actors[-1]
 
     def start(self, messages: list[bytes]) -> list[bytes]:
         return self._send(messages, [], True)
@@ -378,8 +413,7 @@ class _Engine:
         self.close()
         self._parcels = []
         time.sleep(0.5)
-        room = sum(_nodes(self._cpus))
-        self._actors = [self._make() for _ in range(max(1, min(self._wanted, room)))]
+        self._begin(max(1, min(self._wanted, sum(_nodes(self._cpus)))))
 
     def close(self) -> None:
         for actor in self._actors:

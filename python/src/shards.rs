@@ -1,8 +1,8 @@
 //! Runs on shards, led from here and done by workers that Python brings messages to.
 
 use crate::{exception, json, settings};
-use a2lp::{Labels, PseudoLabels};
-use a2lp_data::{FeatureFile, FieldNames, LabelTable};
+use a2lp::Labels;
+use a2lp_data::{FeatureFile, FieldNames};
 use a2lp_shards::{
     Driver, Engine, Folder, Input, Job, LocalParts, Machines, PartLabels, Parts, Plan, ShardError, Sink,
     Stage, Storage, Watch, Worker,
@@ -115,25 +115,9 @@ impl Parts for PythonParts {
         let ids: Option<Vec<String>> = read(&call(&self.0, "ids", |py| (part,).into_pyobject(py))?)?;
         let folder = tempfile::tempdir().map_err(|error| ShardError::Broken(error.to_string()))?;
         let path = folder.path().join("labels.parquet");
-        write_table(labels, ids, &path)?;
+        labels.write(ids.as_deref(), &path)?;
         call(&self.0, "write", |py| (part, path.to_string_lossy().as_ref()).into_pyobject(py)).map(drop)
     }
-}
-
-fn write_table(
-    labels: &PartLabels<'_>,
-    ids: Option<Vec<String>>,
-    path: &std::path::Path,
-) -> Result<(), ShardError> {
-    let rows: Vec<usize> = (labels.first..labels.first + labels.labels.len()).collect();
-    let pseudo: &PseudoLabels = labels.labels;
-    let table = LabelTable {
-        rows: Some(&rows),
-        ids: ids.as_deref(),
-        probabilities: labels.probabilities,
-        ..LabelTable::new(labels.classes, pseudo)
-    };
-    Ok(table.write(path, true)?)
 }
 
 /// Files on this machine: source, target, where labels go, and the names of features, labels and ids.

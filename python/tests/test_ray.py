@@ -65,8 +65,9 @@ def cluster(tmp_path_factory):
 
     # Workers look for modules where the driver is, and here are the sources of the package.
     os.chdir(tmp_path_factory.mktemp("elsewhere"))
-    os.environ["RAY_health_check_period_ms"] = "500"
-    os.environ["RAY_health_check_failure_threshold"] = "3"
+    # A lost node is noticed within seconds, not a quarter of a minute.
+    os.environ["RAY_health_check_period_ms"] = "1000"
+    os.environ["RAY_health_check_failure_threshold"] = "4"
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 100 << 20})
     for _ in range(2):
         cluster.add_node(num_cpus=2, object_store_memory=100 << 20)

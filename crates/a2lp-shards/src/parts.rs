@@ -29,6 +29,20 @@ pub struct PartLabels<'a> {
     pub probabilities: bool,
 }
 
+impl PartLabels<'_> {
+    /// Writes them as a labels file.
+    pub fn write(&self, ids: Option<&[String]>, path: &Path) -> Result<(), ShardError> {
+        let rows: Vec<usize> = (self.first..self.first + self.labels.len()).collect();
+        let table = LabelTable {
+            rows: Some(&rows),
+            ids,
+            probabilities: self.probabilities,
+            ..LabelTable::new(self.classes, self.labels)
+        };
+        Ok(table.write(path, true)?)
+    }
+}
+
 /// Files on this machine.
 pub struct LocalParts {
     inputs: Vec<PathBuf>,
@@ -103,15 +117,8 @@ impl Parts for LocalParts {
     fn write(&self, part: usize, labels: &PartLabels<'_>) -> Result<(), ShardError> {
         let ids = self.open(part)?.ids()?;
         let first_target = self.inputs.len() - self.outputs.len();
-        let rows: Vec<usize> = (labels.first..labels.first + labels.labels.len()).collect();
-        let table = LabelTable {
-            rows: Some(&rows),
-            ids: ids.as_deref(),
-            probabilities: labels.probabilities,
-            ..LabelTable::new(labels.classes, labels.labels)
-        };
         // A run that goes on may write a part again: the bytes are the same.
-        Ok(table.write(&self.outputs[part - first_target], true)?)
+        labels.write(ids.as_deref(), &self.outputs[part - first_target])
     }
 }
 

@@ -485,12 +485,7 @@ impl State {
                         .collect();
                     let back = &by_position[back(position)..back(position + 1)];
                     links.extend(back.iter().map(|&(_, anchor, weight)| (anchor, weight)));
-                    links.sort_unstable_by_key(|link| link.0);
-                    links.dedup_by(|next, kept| {
-                        let same = next.0 == kept.0;
-                        kept.1 += if same { next.1 } else { 0.0 };
-                        same
-                    });
+                    blocks::add_up(&mut links);
                     links
                 })
                 .collect();

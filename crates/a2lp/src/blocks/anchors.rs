@@ -1,6 +1,6 @@
 //! Anchors from the items of many blocks.
 
-use super::{Neighbour, SEGMENT};
+use super::{Neighbour, SEGMENT, add_up};
 use crate::anchors::{Anchor, RowSum, feeds, weight_in_anchor};
 use crate::neighbours::{BestOf, Ranked};
 use crate::pseudo_labels::PseudoLabels;
@@ -182,14 +182,7 @@ impl AnchorBlock {
                 }
             }
         }
-        for row in &mut rows {
-            row.sort_unstable_by_key(|entry| entry.0);
-            row.dedup_by(|next, kept| {
-                let same = next.0 == kept.0;
-                kept.1 += if same { next.1 } else { 0.0 };
-                same
-            });
-        }
+        rows.iter_mut().for_each(add_up);
         rows
     }
 

@@ -38,6 +38,16 @@ pub fn inverse_root(degree: f64) -> f64 {
     crate::affinity::inverse_root(degree)
 }
 
+/// Sorts edges by the node they lead to, and adds up the weights of those that lead to the same.
+pub fn add_up(links: &mut Vec<(u32, f32)>) {
+    links.sort_unstable_by_key(|link| link.0);
+    links.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0.0 };
+        same
+    });
+}
+
 /// The edges of lists, by the row they point at. `first` is the position of the first list; `position` tells those of numbers.
 pub fn sent_edges(
     lists: &BlockLists,

@@ -20,7 +20,7 @@ mod settings;
 mod sweep;
 
 pub use anchors::{AnchorBlock, AnchorSums, ClassSum, anchor_sums, make_anchors, weigh_items};
-pub use edges::{Edge, Matrix, NO_RANK, SentEdge, inverse_root, join_edges, sent_edges};
+pub use edges::{Edge, Matrix, NO_RANK, SentEdge, add_up, inverse_root, join_edges, sent_edges};
 pub use grouping::{
     Grouping, centre_sample, group_count, merge_nearest, nearest_in, positions_by_group, probe_sample,
     recall_sample, scale_rows,
