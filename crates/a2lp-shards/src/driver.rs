@@ -358,7 +358,7 @@ impl<'a> Driver<'a> {
                 changed: if number > 1 { read.changed as usize } else { 0 },
                 unreached: read.unreached as usize,
                 weak: read.weak as usize,
-                mean_confidence: read.confidence / items as f64,
+                mean_confidence: read.confidence.iter().sum::<f64>() / items as f64,
                 class_counts: read.counts.iter().map(|&count| count as usize).collect(),
                 solve,
                 secs: started.elapsed().as_secs_f64(),

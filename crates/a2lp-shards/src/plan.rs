@@ -57,8 +57,8 @@ impl Plan {
         let largest_part = job.parts.iter().copied().max().unwrap_or(0);
         let chunk = 4 * d * job.chunk_rows.min(largest_part) as u64;
         let block = job.block_rows as u64;
-        // The sample of the centres, and their copy in the order of the sample.
-        let centres = 2 * 4 * d * 32 * groups as u64;
+        // The sample of the centres with the places of its rows, and the centres, new, old and packed.
+        let centres = (4 * d * (32 + 3) + 32 * 32) * groups as u64;
         // A chunk, its rows in another order, and scores of the sampled rows.
         let assigning = 3 * chunk + 4 * d * groups as u64 * 2;
         let grouping = 20 * n;

@@ -93,8 +93,8 @@ pub(crate) struct ReadLabels {
     pub weak: u64,
     /// Items below the minimum confidence.
     pub low_confidence: u64,
-    /// Sum of the confidences.
-    pub confidence: f64,
+    /// Sums of the confidences, block after block.
+    pub confidence: Vec<f64>,
 }
 
 /// Works on the labels of a block: its number, the labels, and the rows that they belong to.
@@ -408,15 +408,21 @@ impl State {
         }
         // F stays in memory from round to round; only a worker that starts anew reads it.
         if self.scores.is_empty() {
+            let mut before = Vec::new();
             for (block, rows) in self.blocks.clone().zip(self.rows_of_blocks(runner)) {
                 let scores = match round {
                     0 => self.label_rows(rows, entries),
                     _ => {
-                        self.before_of(runner, round, block)?;
+                        before.extend(
+                            runner.storage.read_all::<u32>(&names::of_round("labels", round, block))?,
+                        );
                         runner.storage.read_all(&names::of_round("scores", round, block))?
                     }
                 };
                 self.scores.push(self.room.shelve(scores)?);
+            }
+            if round > 0 {
+                self.before = before;
             }
         }
         Ok(self.parcels(&self.kept[..self.own.len()]))
@@ -431,20 +437,6 @@ impl State {
             }
         }
         values
-    }
-
-    /// Reads the labels of the round before again.
-    fn before_of(&mut self, runner: &TaskRunner, round: usize, block: usize) -> Result<(), ShardError> {
-        let stored: Vec<u32> = runner.storage.read_all(&names::of_round("labels", round, block))?;
-        let first = self.targets_before(runner, runner.job.block(block).start - self.own.start);
-        self.before[first..first + stored.len()].copy_from_slice(&stored);
-        Ok(())
-    }
-
-    /// Target items among the own rows before this one.
-    fn targets_before(&self, runner: &TaskRunner, row: usize) -> usize {
-        let source_rows = runner.job.source_rows() as u32;
-        self.numbers[..row].iter().filter(|&&number| number >= source_rows).count()
     }
 
     /// A + Aᵀ of every block. Returns what they add to the row sums of the anchors.
@@ -712,7 +704,7 @@ impl ReadLabels {
         self.unreached += labels.count(Status::Unreached) as u64;
         self.weak += labels.count(Status::Weak) as u64;
         self.low_confidence += labels.count(Status::LowConfidence) as u64;
-        self.confidence += labels.confidence().iter().map(|&w| f64::from(w)).sum::<f64>();
+        self.confidence.push(labels.confidence().iter().map(|&w| f64::from(w)).sum());
     }
 
     /// Adds what another worker read.
@@ -723,7 +715,7 @@ impl ReadLabels {
         self.unreached += other.unreached;
         self.weak += other.weak;
         self.low_confidence += other.low_confidence;
-        self.confidence += other.confidence;
+        self.confidence.extend(&other.confidence);
     }
 }
 

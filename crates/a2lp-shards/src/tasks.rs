@@ -130,7 +130,22 @@ impl TaskRunner {
             Task::Write { part } => self.write(part)?,
         };
         self.storage.write(&task.marker(), &[&encode(&found)])?;
+        self.tidy(task)?;
         Ok(found)
+    }
+
+    /// Removes what only this task needed. The task is done by then: one that is lost earlier finds everything when it begins again.
+    fn tidy(&self, task: &Task) -> Result<(), ShardError> {
+        let (kinds, chunks): (&[&str], Range<usize>) = match *task {
+            Task::Centres => (&["sample"], 0..self.job.chunks()),
+            Task::Assign { chunk } => (&["rows"], chunk..chunk + 1),
+            Task::Group => (&["groups", "near", "query"], 0..self.job.chunks()),
+            _ => return Ok(()),
+        };
+        for kind in kinds {
+            chunks.clone().try_for_each(|chunk| self.storage.remove(&names::of(kind, chunk)))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn order(&self) -> Result<Arc<Order>, ShardError> {
@@ -218,33 +233,36 @@ impl TaskRunner {
         Ok(found)
     }
 
-    /// The rows that were kept aside, in the order of these numbers.
-    fn picked(&self, kind: &str, sorted: &[usize], wanted: &[usize]) -> Result<Vec<f32>, ShardError> {
+    /// The rows that were kept aside, in the order of these numbers, held once: there may be many.
+    fn picked(&self, kind: &str, wanted: &[usize]) -> Result<Vec<f32>, ShardError> {
         let columns = self.job.columns;
-        let mut rows: Vec<f32> = Vec::with_capacity(sorted.len() * columns);
+        let mut places: Vec<(usize, usize)> = wanted.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        let mut same = places.chunk_by(|a, b| a.0 == b.0);
+        let mut rows = vec![0f32; wanted.len() * columns];
         for chunk in 0..self.job.chunks() {
-            rows.extend(self.storage.read_all::<f32>(&names::of(kind, chunk))?);
+            let picked: Vec<f32> = self.storage.read_all(&names::of(kind, chunk))?;
+            for (row, places) in picked.chunks_exact(columns).zip(&mut same) {
+                for (_, at) in places {
+                    rows[at * columns..][..columns].copy_from_slice(row);
+                }
+            }
         }
-        let place = |number: &usize| sorted.partition_point(|other| other < number);
-        Ok(wanted.iter().flat_map(|number| row_of(&rows, place(number), columns)).copied().collect())
+        Ok(rows)
     }
 
     /// The sampled rows that are compared with everything.
     pub(crate) fn queries(&self) -> Result<Vec<f32>, ShardError> {
-        self.picked("query", &self.samples().query, &query_rows(self.job.rows()))
+        self.picked("query", &query_rows(self.job.rows()))
     }
 
     fn centres(&self) -> Result<Found, ShardError> {
         let Job { columns, settings, .. } = &*self.job;
         let rows = self.job.rows();
-        let wanted = centre_sample(rows, settings.seed);
-        let sample = self.picked("sample", &self.samples().centre, &wanted)?;
+        let sample = self.picked("sample", &centre_sample(rows, settings.seed))?;
         let count = a2lp::blocks::group_count(rows);
         let grouping = Grouping::find(sample, *columns, settings.similarity, count);
         self.storage.write(names::CENTRES, &[bytemuck::cast_slice(grouping.vectors())])?;
-        for chunk in 0..self.job.chunks() {
-            self.storage.remove(&names::of("sample", chunk))?;
-        }
         Ok(Found::default())
     }
 
@@ -270,7 +288,6 @@ impl TaskRunner {
         let sorted: Vec<f32> =
             order.iter().flat_map(|&row| row_of(&rows, row as usize, *columns)).copied().collect();
         self.storage.write(&names::of("run", chunk), &[bytemuck::cast_slice(&sorted)])?;
-        self.storage.remove(&names::of("rows", chunk))?;
         Ok(Found { bytes: 8 * rows.len() as u64, ..Found::default() })
     }
 
@@ -314,11 +331,6 @@ impl TaskRunner {
         self.storage.write(names::BOUNDS, &[bytemuck::cast_slice(&bounds)])?;
         self.storage.write(names::STARTS, &[bytemuck::cast_slice(&starts)])?;
         self.storage.write(names::ORDER, &[bytemuck::cast_slice(&order)])?;
-        for chunk in 0..chunks.len() {
-            for kind in ["groups", "near", "query"] {
-                self.storage.remove(&names::of(kind, chunk))?;
-            }
-        }
         Ok(Found { groups: grouping.groups(), probes, ..Found::default() })
     }
 

@@ -236,6 +236,69 @@ fn a_run_that_was_stopped_anywhere_goes_on_to_the_same_labels() {
     assert_same(&written, &whole.pseudo_labels, "after many stops");
 }
 
+/// A storage that fails for good after so many operations: a process that was killed there.
+struct Mortal {
+    folder: Folder,
+    left: AtomicUsize,
+}
+
+impl Mortal {
+    fn live(&self) -> Result<(), ShardError> {
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.map(drop).map_err(|_| ShardError::Broken("killed".into()))
+    }
+}
+
+impl Storage for Mortal {
+    fn length(&self, name: &str) -> Result<Option<u64>, ShardError> {
+        self.live()?;
+        self.folder.length(name)
+    }
+
+    fn read_into(&self, name: &str, offset: u64, bytes: &mut [u8]) -> Result<(), ShardError> {
+        self.live()?;
+        self.folder.read_into(name, offset, bytes)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> Result<(), ShardError> {
+        self.live()?;
+        self.folder.write(name, parts)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), ShardError> {
+        self.live()?;
+        self.folder.remove(name)
+    }
+}
+
+#[test]
+fn a_run_that_dies_between_any_two_operations_goes_on() {
+    let data = data(1500, 4000, 10);
+    let whole = Run::new(data.domains(), &parameters().check().unwrap()).label().unwrap();
+    let cut = Arc::new(data.parts());
+    let (job, labels) = job(&data, &cut, &parameters());
+    let folder = tempfile::tempdir().unwrap();
+    let mut deaths = 0;
+    loop {
+        // One operation more every time, so that every one of them is the last at some time.
+        let left = AtomicUsize::new(20 + deaths);
+        let storage: Arc<dyn Storage> =
+            Arc::new(Mortal { folder: Folder::new(folder.path()).unwrap(), left });
+        let run = Driver::prepare(&*storage, &job, &labels).and_then(|_| {
+            let mut engine = LocalEngine::new(1, 1, storage.clone(), cut.clone(), None)?;
+            Driver::new(storage, &mut engine, usize::MAX / 2, &())?.run()
+        });
+        match run {
+            Ok(_) => break,
+            Err(ShardError::Broken(message)) if message == "killed" => deaths += 1,
+            Err(other) => panic!("after {deaths} deaths: {other}"),
+        }
+    }
+    assert!(deaths > 50, "{deaths}");
+    let written: Vec<PseudoLabels> = cut.written.lock().unwrap().values().cloned().collect();
+    assert_same(&written, &whole.pseudo_labels, "after many deaths");
+}
+
 /// Loses its workers at every n-th step.
 struct Fragile<'a> {
     engine: &'a mut LocalEngine,

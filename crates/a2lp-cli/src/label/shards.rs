@@ -297,11 +297,18 @@ fn describe_plan(job: &Job, plan: &Plan) -> String {
         secs if secs < 5400.0 => format!("{:.0} min", secs / 60.0),
         secs => format!("{:.1} h", secs / 3600.0),
     };
+    let sweeps = match workers {
+        1 => String::new(),
+        _ => format!(
+            "sweeps      at most {} between workers in each\n",
+            memory::describe(plan.most_sweep_bytes)
+        ),
+    };
     format!(
         "features    {} source and {} target rows × {}, {} classes, in {} files\n\
          neighbours  {} each, pruned search among {} groups\n\
          work        {} blocks; at most {} in the work folder; {} written and read\n\
-         sweeps      at most {} between workers in each\n\
+{sweeps}\
          workers     {workers} × {threads} threads, {} each; at least {} are needed\n\
          time        about {time}, {:.2} machine-hours\n\
          Times are a guess from another machine. Nothing was run and nothing was written.\n",
@@ -315,7 +322,6 @@ fn describe_plan(job: &Job, plan: &Plan) -> String {
         plan.blocks,
         memory::describe(plan.work_bytes),
         memory::describe(plan.moved_bytes),
-        memory::describe(plan.most_sweep_bytes),
         memory::describe(memory),
         memory::describe(plan.least_worker_bytes),
         plan.machine_hours,
