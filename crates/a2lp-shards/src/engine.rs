@@ -12,8 +12,8 @@ pub trait Engine {
     /// Number of workers.
     fn workers(&self) -> usize;
 
-    /// Has tasks done by any workers, in any order. `done` is told after each how many are done, and may end it. Replies come in the
-    /// order of the tasks.
+    /// Gives the tasks to any workers, in any order, and returns the replies in the order of the tasks. Calls `done` with the number of
+    /// finished tasks after each; an error of `done` ends it.
     fn tasks(
         &mut self,
         tasks: &[Vec<u8>],

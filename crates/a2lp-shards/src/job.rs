@@ -22,7 +22,7 @@ pub struct Job {
     pub block_rows: usize,
     /// Write the probability of every class?
     pub probabilities: bool,
-    /// Tells inputs and settings apart from those of another run.
+    /// Differs between runs whose inputs differ.
     pub fingerprint: String,
     /// The settings.
     pub settings: Settings,

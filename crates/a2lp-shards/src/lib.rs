@@ -6,8 +6,8 @@
 //!
 //! A [`Driver`] leads a run. An [`Engine`] has [`Worker`]s and brings messages to them: [`LocalEngine`] within this process, others
 //! over a network. Workers read the input part by part ([`Parts`]), leave the result of every stage in a [`Storage`], and during the
-//! rounds exchange the rows that their neighbours need. The labels are the same for any engine and any number of workers, and the
-//! same as those of a run in memory with the pruned search: everything is made of `a2lp::blocks`.
+//! rounds exchange the rows that their neighbours need. Any engine and any number of workers give the labels of a run in memory with
+//! the pruned search, because all are made of `a2lp::blocks`.
 
 #![warn(clippy::unwrap_used)]
 
