@@ -4,7 +4,7 @@ use super::{BlockLists, Grouping};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows};
-use crate::neighbours::{GroupSearch, GroupedRows, Held, LentRows, Room, Visiting, least_visited};
+use crate::neighbours::{GroupSearch, GroupedRows, Held, LentRows, Pool, Room, least_visited};
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -74,17 +74,12 @@ impl BlockSearch<'_> {
     ) -> Result<BlockLists, S::Failure> {
         let columns = self.six_bits.columns;
         let stored = Stored { store, six_bits: self.six_bits };
-        let visiting = Visiting {
-            centres: &self.grouping.centres,
-            starts: self.starts,
-            probes: self.probes,
-            least: least_visited(self.k, columns),
-        };
+        let least = least_visited(self.k, columns);
         let search = GroupSearch {
             rows: &stored,
-            visiting,
+            centres: &self.grouping.centres,
+            pools: &[Pool::of_all(self.starts, self.k, self.probes, least)],
             columns,
-            k: self.k,
             similarity: self.six_bits.similarity,
             batch: self.batch,
         };
@@ -136,7 +131,12 @@ impl<S: RowStore> GroupedRows for Stored<'_, S> {
         Ok((Held::Own(rows), positions.start))
     }
 
-    fn packed(&self, _: usize, positions: Range<usize>) -> Result<Held<'_, PackedBytes>, S::Failure> {
+    fn packed(
+        &self,
+        _: usize,
+        _: usize,
+        positions: Range<usize>,
+    ) -> Result<Held<'_, PackedBytes>, S::Failure> {
         let records = self.store.records(positions)?;
         let rows = QuantisedRows::from_records(&records, self.six_bits.columns, self.six_bits.signed);
         let mut packed = PackedBytes::new();

@@ -146,6 +146,12 @@ impl QuantisedRows {
         &self.bytes[row * self.width..][..self.width]
     }
 
+    /// Cheap scores of one row against some others: the same numbers as [`ScoreTile::look`] gives.
+    pub(crate) fn scores_of(&self, row: usize, others: &[u32], scores: &mut Vec<f32>) {
+        scores.clear();
+        vectorised(OneToMany { rows: self, row, others, scores });
+    }
+
     /// Largest possible difference between a cheap score and the true one, for each row against any other:
     /// |a·b − â·b̂| ≤ ‖a−â‖‖b̂‖ + ‖a‖‖b−b̂‖ (twice that for distances), and a little for rounding.
     pub(crate) fn error_bounds(&self, chain: Chain) -> Vec<f32> {
@@ -372,6 +378,34 @@ impl<R: Iterator<Item = (f32, f32)>> Loops for ToScores<'_, R> {
             for ((score, sum), ((other, correction), other_bias)) in scores.iter_mut().zip(sums).zip(lanes) {
                 *score = (sum - correction) as f32 * (scale * other) + (bias + other_bias);
             }
+        }
+    }
+}
+
+/// Cheap scores of one row against others that lie anywhere.
+struct OneToMany<'a> {
+    rows: &'a QuantisedRows,
+    row: usize,
+    others: &'a [u32],
+    scores: &'a mut Vec<f32>,
+}
+
+impl Loops for OneToMany<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let OneToMany { rows, row, others, scores } = self;
+        let (scale, bias) = (rows.scales[row], rows.biases[row]);
+        let own = rows.row(row).as_chunks::<64>().0;
+        for other in others.iter().map(|&other| other as usize) {
+            let mut sum = 0i32;
+            for (a, b) in own.iter().zip(rows.row(other).as_chunks::<64>().0) {
+                for at in 0..64 {
+                    sum += i32::from(a[at]) * i32::from(b[at]);
+                }
+            }
+            scores.push(sum as f32 * (scale * rows.scales[other]) + (bias + rows.biases[other]));
         }
     }
 }

@@ -25,6 +25,7 @@ mod x86;
 use cpu::Instructions;
 pub(crate) use integer::{PackedBytes, QuantisedRows};
 pub(crate) use shift::Shift;
+use std::ops::Range;
 pub(crate) use vectorised::{Loops, vectorised};
 
 /// What a chain accumulates.
@@ -369,23 +370,58 @@ impl ScoreTile {
     /// Nearly all scores of a large search fall short of both, so this is what selection costs.
     pub(crate) fn collect_hits(&self, sign: f32, rows: &[f32], packed_rows: &[f32], hits: &mut Vec<Hit>) {
         hits.clear();
-        let panels = floats(&self.scores).chunks_exact((self.rows * self.width).max(1));
-        for (panel, first) in panels.zip((0..self.packed_rows).step_by(self.width)) {
-            let live = &packed_rows[first..self.packed_rows.min(first + self.width)];
-            let mut thresholds = [f32::INFINITY; MAX_WIDTH];
-            thresholds[..live.len()].copy_from_slice(live);
-            let scan = Scan { panel, sign, rows, thresholds: &thresholds[..self.width], first: first as u32 };
-            match self.width {
-                // SAFETY: panels this wide are made by the AVX-512 kernel only, which `available` offers only after
-                // finding its features on this CPU; the panel is 32 wide and there are as many thresholds.
-                #[cfg(target_arch = "x86_64")]
-                #[allow(unsafe_code)]
-                32 => unsafe { x86::scan_avx512(scan, hits) },
-                _ => scan.run(hits),
-            }
+        (0..self.panels()).for_each(|panel| self.add_hits(panel, sign, rows, packed_rows, hits));
+    }
+
+    /// The number of panels, each with the scores of all rows against a few packed rows.
+    pub(crate) fn panels(&self) -> usize {
+        if self.rows == 0 { 0 } else { self.packed_rows.div_ceil(self.width) }
+    }
+
+    /// Number of packed rows.
+    pub(crate) fn packed_rows(&self) -> usize {
+        self.packed_rows
+    }
+
+    /// The packed rows of a panel.
+    fn packed_rows_of(&self, panel: usize) -> Range<usize> {
+        panel * self.width..self.packed_rows.min((panel + 1) * self.width)
+    }
+
+    /// Adds the hits of one panel.
+    pub(crate) fn add_hits(
+        &self,
+        panel: usize,
+        sign: f32,
+        rows: &[f32],
+        packed_rows: &[f32],
+        hits: &mut Vec<Hit>,
+    ) {
+        let own = self.packed_rows_of(panel);
+        let size = self.rows * self.width;
+        let scores = &floats(&self.scores)[panel * size..][..size];
+        let live = &packed_rows[own.clone()];
+        let mut thresholds = [f32::INFINITY; MAX_WIDTH];
+        thresholds[..live.len()].copy_from_slice(live);
+        let before = hits.len();
+        let thresholds = &thresholds[..self.width];
+        let scan = Scan { panel: scores, sign, rows, thresholds, first: own.start as u32 };
+        match self.width {
+            // SAFETY: panels this wide are made by the AVX-512 kernel only, which `available` offers only after
+            // finding its features on this CPU; the panel is 32 wide and there are as many thresholds.
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code)]
+            32 => unsafe { x86::scan_avx512(scan, hits) },
+            _ => scan.run(hits),
         }
-        // The last panel may be padded.
-        hits.retain(|hit| (hit.packed_row as usize) < self.packed_rows);
+        if live.len() < self.width {
+            // The rest of the panel is padding.
+            let mut at = 0;
+            hits.retain(|hit| {
+                at += 1;
+                at <= before || (hit.packed_row as usize) < self.packed_rows
+            });
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The exact graph: every pair in full.
 
 use super::search::{Ranking, Scorer, best_of_all};
-use super::{BestOf, Centring, NeighbourLists, Wanted};
+use super::{BestOf, Centring, NeighbourLists, Room, Wanted};
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
 use crate::kernels::{PackedRows, ScoreTile};
@@ -133,25 +133,30 @@ pub(crate) fn look_at_all(
     let mut packed = PackedRows::new();
     packed.pack(queries, features.columns());
     let count = queries.len().checked_div(features.columns()).unwrap_or(0);
+    let (nobody, sign) = (vec![f32::INFINITY; ROWS_PER_TASK], similarity.score(1.0));
     let nothing = || vec![BestOf::new(k, similarity.floor()); count];
-    let look = |(mut best, mut tile): (Vec<BestOf>, ScoreTile), task: usize| {
+    let look = |(mut best, mut room): (Vec<BestOf>, Room), task: usize| {
         let start = task * ROWS_PER_TASK;
         let range = start..features.rows().min(start + ROWS_PER_TASK);
-        tile.score(similarity.chain(), features.block(range), &packed);
-        for (at, first, scores) in tile.segments() {
-            for ((query, best), &accumulated) in (first..).zip(best[first..].iter_mut()).zip(scores) {
-                let score = similarity.score(accumulated);
-                if score > similarity.floor() && !left_out(query, start + at) {
-                    best.consider(score, (start + at) as u32);
+        let Room { tile, hits, .. } = &mut room;
+        tile.score(similarity.chain(), features.block(range.clone()), &packed);
+        let thresholds: Vec<f32> = best.iter().map(BestOf::threshold).collect();
+        for panel in 0..tile.panels() {
+            hits.clear();
+            tile.add_hits(panel, sign, &nobody[..range.len()], &thresholds, hits);
+            for hit in &*hits {
+                let (query, row) = (hit.packed_row as usize, start + hit.row as usize);
+                if hit.score > similarity.floor() && !left_out(query, row) {
+                    best[query].consider(hit.score, row as u32);
                 }
             }
         }
-        (best, tile)
+        (best, room)
     };
     // The best of all is the same in whatever order parts of it are joined.
     (0..features.rows().div_ceil(ROWS_PER_TASK))
         .into_par_iter()
-        .fold(|| (nothing(), ScoreTile::new()), look)
+        .fold(|| (nothing(), Room::new()), look)
         .map(|(best, _)| best)
         .reduce(nothing, |mut all, part| {
             all.iter_mut().zip(part).for_each(|(all, part)| all.absorb(part));

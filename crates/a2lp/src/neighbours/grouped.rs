@@ -1,9 +1,9 @@
 //! One block of rows looks for neighbours among the groups near it, in six bits first and then in full, wherever the rows are
 //! held. A search in memory and the searches of shards are made of this.
 
-use super::partition::{Visiting, Visits};
+use super::partition::{Centres, Pool, Visits};
 use super::screened::{Chosen, candidates, choose};
-use super::{BestOf, NeighbourLists};
+use super::{BestOf, NeighbourLists, Room};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, PackedRows, QuantisedRows, ScoreTile};
@@ -21,8 +21,13 @@ pub(crate) trait GroupedRows: Sync {
     fn rows(&self, numbers: &mut dyn Iterator<Item = u32>) -> Result<LentRows<'_>, Self::Failure>;
     /// The rows at these positions in six bits, and the position of the first that is there.
     fn quantised(&self, positions: &Range<usize>) -> Result<(Held<'_, QuantisedRows>, usize), Self::Failure>;
-    /// The rows of a group, at these positions, prepared to be looked at.
-    fn packed(&self, group: usize, positions: Range<usize>) -> Result<Held<'_, PackedBytes>, Self::Failure>;
+    /// The rows of a pool in a group, at these positions, prepared to be looked at.
+    fn packed(
+        &self,
+        pool: usize,
+        group: usize,
+        positions: Range<usize>,
+    ) -> Result<Held<'_, PackedBytes>, Self::Failure>;
 }
 
 /// Something that is borrowed, or was made to be lent.
@@ -80,55 +85,65 @@ pub(crate) const WANTED: f64 = 0.994;
 /// What all blocks of a search share.
 pub(crate) struct GroupSearch<'a, R> {
     pub(crate) rows: &'a R,
-    pub(crate) visiting: Visiting<'a>,
+    pub(crate) centres: &'a Centres,
+    /// Where neighbours are taken from.
+    pub(crate) pools: &'a [Pool<'a>],
     pub(crate) columns: usize,
-    pub(crate) k: usize,
     pub(crate) similarity: Similarity,
     /// Rows whose candidates are held in full at a time.
     pub(crate) batch: usize,
 }
 
-/// Buffers to work in.
-pub(crate) struct Room {
-    tile: ScoreTile,
-    values: Vec<f32>,
-    hits: Vec<crate::kernels::Hit>,
-    scores: Vec<f32>,
-}
-
-impl Room {
-    pub(crate) fn new() -> Self {
-        Room { tile: ScoreTile::new(), values: Vec::new(), hits: Vec::new(), scores: Vec::new() }
-    }
+/// The rows that look for neighbours.
+struct Own<'a> {
+    positions: Range<usize>,
+    numbers: Vec<u32>,
+    rows: LentRows<'a>,
 }
 
 impl<R: GroupedRows> GroupSearch<'_, R> {
     /// The nearest rows of the rows at these positions, in order of position.
     pub(crate) fn find(&self, own: Range<usize>, room: &mut Room) -> Result<NeighbourLists, R::Failure> {
-        let Room { tile, values, .. } = room;
         let numbers: Vec<u32> = own.clone().map(|at| self.rows.number(at)).collect();
         let own_rows = self.rows.rows(&mut numbers.iter().copied())?;
         let row = |at: usize| own_rows.row(numbers[at - own.start]);
-        let visits = self.visiting.visits(own.clone(), row, tile, values);
-        let mut proposed = self.propose(&own, &visits, room)?.into_iter();
-        let mut lists = NeighbourLists::with_capacity(own.len(), self.k);
-        for batch in numbers.chunks(self.batch) {
+        let visits = self.centres.visits(self.pools, own.clone(), row, room);
+        let own = Own { positions: own, numbers, rows: own_rows };
+        let mut found = Vec::with_capacity(self.pools.len());
+        for (pool, visits) in visits.iter().enumerate() {
+            found.push(self.find_in(pool, &own, visits, room)?);
+        }
+        Ok(NeighbourLists::joined(found))
+    }
+
+    /// The nearest among the rows of a pool.
+    fn find_in(
+        &self,
+        pool: usize,
+        own: &Own<'_>,
+        visits: &Visits,
+        room: &mut Room,
+    ) -> Result<NeighbourLists, R::Failure> {
+        let k = self.pools[pool].k;
+        let mut proposed = self.propose(pool, &own.positions, visits, room)?.into_iter();
+        let mut lists = NeighbourLists::with_capacity(own.numbers.len(), k);
+        for batch in own.numbers.chunks(self.batch) {
             let proposed: Vec<BestOf> = proposed.by_ref().take(batch.len()).collect();
             let others = self.rows.rows(&mut proposed.iter().flat_map(BestOf::nodes))?;
-            let first = own.start + lists.nodes();
+            let first = own.positions.start + lists.nodes();
             let choose = |(&number, best): (&u32, BestOf)| {
                 let others = |number| others.row(number);
-                choose(own_rows.row(number), others, best, self.k, self.similarity, &mut room.scores)
+                choose(own.rows.row(number), others, best, k, self.similarity, &mut room.scores)
             };
             let mut chosen: Vec<Chosen> = batch.iter().zip(proposed).map(choose).collect();
             drop(others);
             if chosen.iter().any(|chosen| chosen.doubtful) {
                 let doubtful: Vec<bool> = chosen.iter().map(|chosen| chosen.doubtful).collect();
-                let second = self.look_again(first, &doubtful, &own_rows, &visits)?;
+                let second = self.look_again(pool, first, &doubtful, &own.rows, visits)?;
                 let doubtful = chosen.iter_mut().zip(second).filter(|(chosen, _)| chosen.doubtful);
                 doubtful.for_each(|(chosen, second)| chosen.best = second.sorted());
             }
-            chosen.iter().for_each(|chosen| lists.push(&chosen.best, self.k));
+            chosen.iter().for_each(|chosen| lists.push(&chosen.best, k));
         }
         Ok(lists)
     }
@@ -136,17 +151,18 @@ impl<R: GroupedRows> GroupSearch<'_, R> {
     /// What six bits propose.
     fn propose(
         &self,
+        pool: usize,
         own: &Range<usize>,
         visits: &Visits,
         room: &mut Room,
     ) -> Result<Vec<BestOf>, R::Failure> {
         let Room { tile, hits, .. } = room;
-        let proposals = candidates(self.k, self.columns);
+        let proposals = candidates(self.pools[pool].k, self.columns);
         let mut best = vec![BestOf::new(proposals, f32::NEG_INFINITY); own.len()];
         let (quantised, first) = self.rows.quantised(own)?;
         for (group, visitors) in visits.iter() {
-            let members = self.visiting.group(group);
-            let packed = self.rows.packed(group, members.clone())?;
+            let members = self.pools[pool].group(group);
+            let packed = self.rows.packed(pool, group, members.clone())?;
             tile.look(&quantised, visitors.iter().map(|at| at - first), &packed);
             let thresholds: Vec<f32> = visitors.iter().map(|at| best[at - own.start].threshold()).collect();
             // Members look for themselves in their own block.
@@ -166,13 +182,14 @@ impl<R: GroupedRows> GroupSearch<'_, R> {
     /// order.
     fn look_again(
         &self,
+        pool: usize,
         first: usize,
         doubtful: &[bool],
         own_rows: &LentRows<'_>,
         visits: &Visits,
     ) -> Result<Vec<BestOf>, R::Failure> {
         let similarity = self.similarity;
-        let mut best = vec![BestOf::new(self.k, similarity.floor()); doubtful.len()];
+        let mut best = vec![BestOf::new(self.pools[pool].k, similarity.floor()); doubtful.len()];
         let (mut packed, mut tile) = (PackedRows::new(), ScoreTile::new());
         let (mut own_values, mut member_values) = (Vec::new(), Vec::new());
         let looks_again = |at: &usize| {
@@ -183,7 +200,7 @@ impl<R: GroupedRows> GroupSearch<'_, R> {
             if visitors.is_empty() {
                 continue;
             }
-            let members = self.visiting.group(group);
+            let members = self.pools[pool].group(group);
             own_values.clear();
             for &at in &visitors {
                 own_values.extend_from_slice(own_rows.row(self.rows.number(at)));

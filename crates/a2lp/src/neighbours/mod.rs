@@ -8,6 +8,7 @@ pub(crate) mod cost;
 mod exact;
 mod grouped;
 mod insert;
+mod moved;
 mod nndescent;
 mod order;
 mod partition;
@@ -18,10 +19,10 @@ mod search;
 
 pub(crate) use centring::Centring;
 pub(crate) use exact::look_at_all;
-pub(crate) use grouped::{GroupSearch, GroupedRows, Held, LentRows, Room, WANTED, least_visited};
+pub(crate) use grouped::{GroupSearch, GroupedRows, Held, LentRows, WANTED, least_visited};
 pub(crate) use insert::{insert_nodes, take_in};
 pub(crate) use order::{Numbering, Order};
-pub(crate) use partition::{Centres, Groups, Visiting, centre_sample, probe_sample, usual_groups};
+pub(crate) use partition::{Centres, Groups, Pool, centre_sample, probe_sample, usual_groups};
 pub(crate) use ranked::{BestOf, Ranked};
 
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod tests;
 
 use crate::error::Error;
 use crate::features::FeatureMatrix;
+use crate::kernels::{Hit, ScoreTile};
 use crate::observer::Observer;
 use crate::parameters::{CheckedParameters, GraphMethod};
 use crate::similarity::Similarity;
@@ -100,6 +102,21 @@ impl Wanted {
     }
 }
 
+/// Buffers of one worker.
+pub(crate) struct Room {
+    tile: ScoreTile,
+    hits: Vec<Hit>,
+    /// Rows, one after the other.
+    values: Vec<f32>,
+    scores: Vec<f32>,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Room { tile: ScoreTile::new(), hits: Vec::new(), values: Vec::new(), scores: Vec::new() }
+    }
+}
+
 /// Rows on which an inexact search is compared with the truth.
 pub(crate) const SAMPLE: usize = 128;
 
@@ -117,7 +134,15 @@ pub(crate) fn find_again(
             let lists = exact::find(features, wanted, similarity, Some(before), observer)?;
             Ok((lists, GraphReport::EXACT))
         }
-        method => find_neighbours(features, wanted, similarity, method, parameters.seed, observer),
+        method => {
+            if let (GraphMethod::Pruned, Wanted::Nearest(k)) = (method, wanted)
+                && let Some(lists) = moved::find(features, k, similarity, before, observer)?
+            {
+                let (recall, sampled_rows) = sample_recall(features, &lists, wanted, similarity);
+                return Ok((lists, GraphReport { method, recall, sampled_rows, certified: 0.0 }));
+            }
+            find_neighbours(features, wanted, similarity, method, parameters.seed, observer)
+        }
     }
 }
 
@@ -133,8 +158,7 @@ pub(crate) fn find_together(
     Ok(lists.into_iter().map(|lists| (lists, GraphReport::EXACT)).collect())
 }
 
-/// Finds the nearest other rows of every row. Only the exact and the screened search can look for some of each domain, so
-/// the latter then stands in for the others.
+/// Finds the nearest other rows of every row. NN-Descent cannot look for some of each domain; the screened search then stands in.
 pub(crate) fn find_neighbours(
     features: &FeatureMatrix,
     wanted: Wanted,
@@ -146,9 +170,7 @@ pub(crate) fn find_neighbours(
     check_rows(features)?;
     let method = method.resolve(features.rows(), features.columns(), wanted);
     let (lists, certified) = match (method, wanted) {
-        (GraphMethod::Pruned, Wanted::Nearest(k)) => {
-            (pruned::find(features, k, similarity, seed, observer)?, 0.0)
-        }
+        (GraphMethod::Pruned, _) => (pruned::find(features, wanted, similarity, seed, observer)?, 0.0),
         (GraphMethod::Nndescent, Wanted::Nearest(k)) => {
             (nndescent::find(features, k, similarity, seed, observer)?, 0.0)
         }
@@ -177,7 +199,7 @@ impl GraphMethod {
             chosen => chosen,
         };
         match (method, wanted) {
-            (GraphMethod::Pruned | GraphMethod::Nndescent, Wanted::OfEach { .. }) => GraphMethod::Screened,
+            (GraphMethod::Nndescent, Wanted::OfEach { .. }) => GraphMethod::Screened,
             _ => method,
         }
     }
@@ -248,6 +270,24 @@ impl NeighbourLists {
     fn from_lists(sorted: Vec<Vec<Ranked>>, k: usize) -> Self {
         let mut lists = Self::with_capacity(sorted.len(), k);
         sorted.into_iter().for_each(|list| lists.push(&list, k));
+        lists
+    }
+
+    /// The lists of several pools as one, for the same nodes.
+    fn joined(mut pools: Vec<NeighbourLists>) -> Self {
+        if pools.len() == 1 {
+            return pools.swap_remove(0);
+        }
+        let nodes = pools.first().map_or(0, Self::nodes);
+        let k = pools.iter().map(|pool| pool.slots.len().checked_div(nodes).unwrap_or(0)).sum();
+        let mut lists = Self::with_capacity(nodes, k);
+        let mut list = Vec::with_capacity(k);
+        for node in 0..nodes {
+            list.clear();
+            pools.iter().for_each(|pool| list.extend_from_slice(pool.of(node)));
+            list.sort_unstable_by(|a, b| b.cmp(a));
+            lists.push(&list, k);
+        }
         lists
     }
 

@@ -1,9 +1,10 @@
 //! Rows in groups of similar ones: a few rounds of k-means on a sample, then every row to its nearest centre. Groups are numbered
 //! so that near ones have near numbers.
 
-use super::{BestOf, Ranked};
+use super::ranked::offer_to_rows;
+use super::{BestOf, Ranked, Room};
 use crate::features::{FeatureMatrix, ROWS_PER_TASK, normalise, weighted_mean};
-use crate::kernels::{PackedRows, ScoreTile};
+use crate::kernels::PackedRows;
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -112,11 +113,11 @@ impl Centres {
         const TOGETHER: usize = ROWS_PER_TASK / 8;
         let mut near = vec![0; rows * count];
         near.par_chunks_mut(TOGETHER * count).enumerate().for_each_init(
-            || (ScoreTile::new(), Vec::new()),
-            |(tile, values), (task, near)| {
+            Room::new,
+            |room, (task, near)| {
                 let first = task * TOGETHER;
                 let rows = first..first + near.len() / count;
-                self.rank(rows.map(&row), count, tile, values, near);
+                self.rank(rows.map(&row), count, room, near);
             },
         );
         near
@@ -127,19 +128,15 @@ impl Centres {
         &self,
         rows: impl Iterator<Item = &'r [f32]>,
         count: usize,
-        tile: &mut ScoreTile,
-        values: &mut Vec<f32>,
+        room: &mut Room,
         near: &mut [u32],
     ) {
+        let Room { tile, values, hits, .. } = room;
         values.clear();
         rows.for_each(|row| values.extend_from_slice(row));
         tile.score(self.similarity.chain(), values, &self.packed);
         let mut best = vec![BestOf::new(count, f32::NEG_INFINITY); near.len() / count.max(1)];
-        for (row, first, scores) in tile.segments() {
-            for (centre, &accumulated) in (first as u32..).zip(scores) {
-                best[row].consider(self.similarity.score(accumulated), centre);
-            }
-        }
+        offer_to_rows(tile, self.similarity.score(1.0), &mut best, hits);
         for (near, best) in near.chunks_mut(count.max(1)).zip(best) {
             near.iter_mut().zip(best.sorted()).for_each(|(near, centre)| *near = centre.node());
         }
@@ -240,70 +237,101 @@ impl Groups {
         }
         Groups { order, starts }
     }
+
+    /// Where the rows with these numbers start and end in each group.
+    pub(crate) fn bounds_within(&self, rows: &Range<usize>) -> (Vec<usize>, Vec<usize>) {
+        let bound = |group: &[usize], number: usize| {
+            let members = &self.order[group[0]..group[1]];
+            group[0] + members.partition_point(|&row| (row as usize) < number)
+        };
+        let groups = || self.starts.windows(2);
+        (
+            groups().map(|group| bound(group, rows.start)).collect(),
+            groups().map(|group| bound(group, rows.end)).collect(),
+        )
+    }
 }
 
-/// Who looks at which groups.
-pub(crate) struct Visiting<'a> {
-    pub(crate) centres: &'a Centres,
-    /// First position of each group, and the end.
+/// Rows that neighbours are taken from, and how far rows look for them.
+pub(crate) struct Pool<'a> {
+    /// The first position of those in each group,
     pub(crate) starts: &'a [usize],
+    /// and the position after the last.
+    pub(crate) ends: &'a [usize],
+    /// Neighbours wanted.
+    pub(crate) k: usize,
     /// Nearest groups that a row looks at,
     pub(crate) probes: usize,
-    /// or more if those hold fewer rows than this.
+    /// or more if those hold fewer rows than this, which is no more than there are.
     pub(crate) least: usize,
+}
+
+impl<'a> Pool<'a> {
+    /// All rows. `starts` has the first position of each group, and the end.
+    pub(crate) fn of_all(starts: &'a [usize], k: usize, probes: usize, least: usize) -> Self {
+        let (starts, ends) = (&starts[..starts.len() - 1], &starts[1..]);
+        Pool { starts, ends, k, probes, least: least.min(ends[ends.len() - 1]) }
+    }
+
+    /// Positions of its rows in a group.
+    pub(crate) fn group(&self, group: usize) -> Range<usize> {
+        self.starts[group]..self.ends[group]
+    }
 }
 
 /// Rows compared with the centres at a time.
 const TOGETHER: usize = 512;
 
-impl Visiting<'_> {
-    /// Positions of a group.
-    pub(crate) fn group(&self, group: usize) -> Range<usize> {
-        self.starts[group]..self.starts[group + 1]
-    }
-
-    /// The groups that the rows at these positions look at, each with those positions. The group of most comes first, so that
-    /// good neighbours are met early.
+impl Centres {
+    /// The groups that the rows at these positions look at for neighbours from each pool, with those positions. The group of
+    /// most comes first, so that good neighbours are met early.
     pub(super) fn visits<'r>(
         &self,
+        pools: &[Pool<'_>],
         positions: Range<usize>,
         row: impl Fn(usize) -> &'r [f32],
-        tile: &mut ScoreTile,
-        values: &mut Vec<f32>,
-    ) -> Visits {
-        let groups = self.centres.count();
-        let rows = self.starts[groups];
-        let (probes, least) = (self.probes.min(groups), self.least.min(rows));
-        let mut visits: Vec<(u32, usize)> = Vec::with_capacity(positions.len() * probes);
-        let mut near = vec![0; TOGETHER * probes];
-        let mut short = Vec::new();
+        room: &mut Room,
+    ) -> Vec<Visits> {
+        let groups = self.count();
+        let most = pools.iter().map(|pool| pool.probes).max().unwrap_or(0).min(groups);
+        let mut visits: Vec<Vec<(u32, usize)>> = pools
+            .iter()
+            .map(|pool| Vec::with_capacity(positions.len() * pool.probes.min(groups)))
+            .collect();
+        let mut short: Vec<Vec<usize>> = vec![Vec::new(); pools.len()];
+        let mut near = vec![0; TOGETHER * most];
         for start in positions.clone().step_by(TOGETHER) {
             let some = start..positions.end.min(start + TOGETHER);
-            let near = &mut near[..some.len() * probes];
-            self.centres.rank(some.clone().map(&row), probes, tile, values, near);
-            for (position, near) in some.zip(near.chunks(probes)) {
-                if near.iter().map(|&group| self.group(group as usize).len()).sum::<usize>() < least {
-                    short.push(position);
-                } else {
-                    visits.extend(near.iter().map(|&group| (group, position)));
-                }
-            }
-        }
-        for short in short.chunks(TOGETHER) {
-            let mut ranked = vec![0; short.len() * groups];
-            self.centres.rank(short.iter().map(|&at| row(at)), groups, tile, values, &mut ranked);
-            for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
-                let mut held = 0;
-                for &group in ranked {
-                    visits.push((group, position));
-                    held += self.group(group as usize).len();
-                    if held >= least {
-                        break;
+            let near = &mut near[..some.len() * most];
+            self.rank(some.clone().map(&row), most, room, near);
+            for (position, near) in some.zip(near.chunks(most)) {
+                for ((pool, visits), short) in pools.iter().zip(&mut visits).zip(&mut short) {
+                    let near = &near[..pool.probes.min(groups)];
+                    if near.iter().map(|&group| pool.group(group as usize).len()).sum::<usize>() < pool.least {
+                        short.push(position);
+                    } else {
+                        visits.extend(near.iter().map(|&group| (group, position)));
                     }
                 }
             }
         }
-        Visits::new(visits, groups)
+        for ((pool, visits), short) in pools.iter().zip(&mut visits).zip(short) {
+            for short in short.chunks(TOGETHER) {
+                let mut ranked = vec![0; short.len() * groups];
+                self.rank(short.iter().map(|&at| row(at)), groups, room, &mut ranked);
+                for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
+                    let mut held = 0;
+                    for &group in ranked {
+                        visits.push((group, position));
+                        held += pool.group(group as usize).len();
+                        if held >= pool.least {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        visits.into_iter().map(|visits| Visits::new(visits, groups)).collect()
     }
 }
 
@@ -376,10 +404,10 @@ mod tests {
     /// Groups that a position looks at.
     fn near(partition: &Partition<'_>, position: usize, probes: usize, least: usize) -> Vec<usize> {
         let Partition { features, centres, groups } = partition;
-        let visiting = Visiting { centres, starts: &groups.starts, probes, least };
-        let (mut tile, mut values) = (ScoreTile::new(), Vec::new());
+        let pool = Pool::of_all(&groups.starts, 1, probes, least);
         let row = |at: usize| features.row(groups.order[at] as usize);
-        let visits = visiting.visits(position..position + 1, row, &mut tile, &mut values);
+        let visits =
+            centres.visits(&[pool], position..position + 1, row, &mut Room::new()).swap_remove(0);
         assert!(visits.iter().all(|(_, visitors)| visitors == [position]));
         visits.iter().map(|(group, _)| group).collect()
     }

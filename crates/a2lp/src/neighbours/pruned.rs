@@ -1,8 +1,8 @@
 //! The pruned graph, for many rows: rows are grouped, and each row looks only at the groups near it.
 
-use super::grouped::{GroupSearch, GroupedRows, Held, LentRows, Room, WANTED, least_visited};
-use super::partition::{Centres, Groups, Visiting, probe_sample, usual_groups};
-use super::{NeighbourLists, Numbering, Order, exact};
+use super::grouped::{GroupSearch, GroupedRows, Held, LentRows, WANTED, least_visited};
+use super::partition::{Centres, Groups, Pool, probe_sample, usual_groups};
+use super::{NeighbourLists, Numbering, Order, Room, Wanted, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows};
@@ -21,7 +21,8 @@ struct InMemory<'a> {
     features: &'a FeatureMatrix,
     order: &'a [u32],
     quantised: QuantisedRows,
-    packed: Vec<PackedBytes>,
+    /// The groups of every pool.
+    packed: Vec<Vec<PackedBytes>>,
 }
 
 impl GroupedRows for InMemory<'_> {
@@ -39,15 +40,15 @@ impl GroupedRows for InMemory<'_> {
         Ok((Held::Borrowed(&self.quantised), 0))
     }
 
-    fn packed(&self, group: usize, _: Range<usize>) -> Result<Held<'_, PackedBytes>, Error> {
-        Ok(Held::Borrowed(&self.packed[group]))
+    fn packed(&self, pool: usize, group: usize, _: Range<usize>) -> Result<Held<'_, PackedBytes>, Error> {
+        Ok(Held::Borrowed(&self.packed[pool][group]))
     }
 }
 
-/// The `k` nearest rows of every row among the groups near it.
+/// The nearest rows of every row among the groups near it.
 pub(super) fn find(
     features: &FeatureMatrix,
-    k: usize,
+    wanted: Wanted,
     similarity: Similarity,
     seed: u64,
     observer: &dyn Observer,
@@ -59,24 +60,41 @@ pub(super) fn find(
     begin()?;
     let own = centres.nearest(rows, |row| features.row(row), 1);
     begin()?;
+    let groups = Groups::new(&own, centres.count());
     let sample = probe_sample(rows);
-    let truth = exact::find_for(features, &sample, &(0..rows), k, similarity);
-    let sample: Vec<u32> = sample.into_iter().map(|row| row as u32).collect();
-    let probes = centres.probes_for(&features.gathered(&sample), &truth, |row| own[row as usize], WANTED);
-    begin()?;
-    let Groups { order, starts } = Groups::new(&own, centres.count());
-    drop((own, truth));
+    let sampled = features.gathered(&sample.iter().map(|&row| row as u32).collect::<Vec<_>>());
+    let bounds: Vec<(Vec<usize>, Vec<usize>)> =
+        wanted.pools(rows).iter().map(|(pool, _)| groups.bounds_within(pool)).collect();
+    let mut pools = Vec::with_capacity(bounds.len());
+    for ((pool, k), (starts, ends)) in wanted.pools(rows).into_iter().zip(&bounds) {
+        let truth = exact::find_for(features, &sample, &pool, k, similarity);
+        let probes = centres.probes_for(&sampled, &truth, |row| own[row as usize], WANTED);
+        begin()?;
+        let least = least_visited(k, columns).min(pool.len());
+        pools.push(Pool { starts, ends, k, probes, least });
+    }
+    drop((own, sampled));
 
+    let order = groups.order;
     let quantised = QuantisedRows::in_order(features, similarity.chain(), &order);
-    let pack = |group: usize| {
-        let mut packed = PackedBytes::new();
-        packed.pack(&quantised, starts[group]..starts[group + 1]);
-        packed
+    let pack = |pool: &Pool<'_>| {
+        let pack = |group: usize| {
+            let mut packed = PackedBytes::new();
+            packed.pack(&quantised, pool.group(group));
+            packed
+        };
+        (0..centres.count()).into_par_iter().map(pack).collect()
     };
-    let packed: Vec<PackedBytes> = (0..centres.count()).into_par_iter().map(pack).collect();
+    let packed: Vec<Vec<PackedBytes>> = pools.iter().map(pack).collect();
     let in_memory = InMemory { features, order: &order, quantised, packed };
-    let visiting = Visiting { centres: &centres, starts: &starts, probes, least: least_visited(k, columns) };
-    let search = GroupSearch { rows: &in_memory, visiting, columns, k, similarity, batch: BLOCK };
+    let search = GroupSearch {
+        rows: &in_memory,
+        centres: &centres,
+        pools: &pools,
+        columns,
+        similarity,
+        batch: BLOCK,
+    };
     let done = AtomicU64::new(0);
     let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()
@@ -90,7 +108,7 @@ pub(super) fn find(
         })
         .collect::<Result<_, Error>>()?;
     drop(in_memory);
-    Ok(in_row_order(&blocks, order, k))
+    Ok(in_row_order(&blocks, order, wanted.most()))
 }
 
 /// The lists of all rows, from blocks in the order of the groups.

@@ -1,5 +1,7 @@
 //! A neighbour and its score in one integer, so that ranking is comparing integers.
 
+use crate::kernels::{Hit, ScoreTile};
+
 /// Score and index of a neighbour. Greater = nearer; of equal scores the lower index is nearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ranked(u64);
@@ -115,6 +117,20 @@ impl BestOf {
         self.kept.sort_unstable_by(|a, b| b.cmp(a));
         self.kept.shrink_to_fit();
         self.kept
+    }
+}
+
+/// Offers the scores of a tile to the lists of its rows, as neighbours with the numbers of the packed rows. Few scores reach a
+/// threshold, and vectors find those that do.
+pub(crate) fn offer_to_rows(tile: &ScoreTile, sign: f32, best: &mut [BestOf], hits: &mut Vec<Hit>) {
+    let nobody = vec![f32::INFINITY; tile.packed_rows()];
+    let mut thresholds = Vec::with_capacity(best.len());
+    for panel in 0..tile.panels() {
+        thresholds.clear();
+        thresholds.extend(best.iter().map(BestOf::threshold));
+        hits.clear();
+        tile.add_hits(panel, sign, &thresholds, &nobody, hits);
+        hits.iter().for_each(|hit| best[hit.row as usize].consider(hit.score, hit.packed_row));
     }
 }
 

@@ -18,7 +18,7 @@ use crate::setup::Setup;
 use crate::similarity::Similarity;
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Rounds before which the rows are projected anew.
 const REBUILT_IN: [usize; 5] = [2, 3, 5, 7, 10];
@@ -28,6 +28,8 @@ const REBUILT_IN: [usize; 5] = [2, 3, 5, 7, 10];
 pub(super) struct Discriminant {
     nodes: Nodes,
     projection: Arc<Projection>,
+    /// The first neighbours that any hypothesis has found: the searches of the others start from them.
+    first_lists: Arc<OnceLock<Arc<NeighbourLists>>>,
 }
 
 impl Discriminant {
@@ -45,7 +47,7 @@ impl Discriminant {
         let scaling = Scaling::Unit { norms: None };
         let base = FeatureMatrix::default();
         let nodes = Nodes::new(base, first_target, labels.to_vec(), Similarity::Dot3, scaling, graph, None);
-        Ok(Discriminant { nodes, projection })
+        Ok(Discriminant { nodes, projection, first_lists: Arc::default() })
     }
 
     /// Projects by the source's labels and the most confident of the target's, and searches for neighbours.
@@ -55,13 +57,16 @@ impl Discriminant {
         known.extend(most_confident(lesson.labels, lesson.round));
         let base = self.projection.project(&known, lesson.labels.classes());
         let Graph::Nearest { k, without_anchors, .. } = &nodes.graph else { return Ok(()) };
-        let wanted = Wanted::Nearest(*k);
-        let (lists, report) = match without_anchors {
-            Some(before) => {
-                find_again(&base, wanted, nodes.similarity, before, run.parameters, run.observer)?
-            }
-            None => run.search(&base, wanted, nodes.similarity)?,
+        let (wanted, similarity) = (Wanted::Nearest(*k), nodes.similarity);
+        let (lists, report) = match without_anchors.as_ref().or(self.first_lists.get()) {
+            Some(before) => find_again(&base, wanted, similarity, before, run.parameters, run.observer)?,
+            None => run.search(&base, wanted, similarity)?,
         };
+        let (lists, is_first) = (Arc::new(lists), without_anchors.is_none());
+        if is_first {
+            let for_others = std::mem::take(&mut self.first_lists);
+            for_others.get_or_init(|| lists.clone());
+        }
         nodes.replace_rows(base, lists, report);
         Ok(())
     }

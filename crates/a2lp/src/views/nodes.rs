@@ -198,12 +198,17 @@ impl Nodes {
     }
 
     /// Puts other rows in place, with their own neighbours, and drops the anchors.
-    pub(super) fn replace_rows(&mut self, base: FeatureMatrix, lists: NeighbourLists, report: GraphReport) {
+    pub(super) fn replace_rows(
+        &mut self,
+        base: FeatureMatrix,
+        lists: Arc<NeighbourLists>,
+        report: GraphReport,
+    ) {
         self.base = Arc::new(base);
         self.class_means = None;
         self.report = Some(report);
         if let Graph::Nearest { without_anchors, .. } = &mut self.graph {
-            *without_anchors = Some(Arc::new(lists));
+            *without_anchors = Some(lists);
         }
         self.drop_anchors();
     }
