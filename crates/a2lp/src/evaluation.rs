@@ -296,35 +296,48 @@ struct GraphParts {
 }
 
 impl GraphParts {
+    /// One pass over the entries. What is looked up for every neighbour is first put in the order of the graph.
     fn measure(
         affinity: &Affinity<'_>,
         soft: &SoftLabels,
         labels: &[Option<ClassId>],
         class_of: &(dyn Fn(usize) -> ClassId + Sync),
     ) -> Self {
-        let tasks: Vec<GraphParts> = (0..affinity.nodes().div_ceil(ROWS_PER_TASK))
+        let (nodes, numbering) = (affinity.nodes(), affinity.numbering());
+        let ordered =
+            || (0..nodes).into_par_iter().with_min_len(ROWS_PER_TASK).map(|at| numbering.node_at(at));
+        let classes: Vec<ClassId> = ordered().map(class_of).collect();
+        let is_labelled: Vec<bool> = ordered().map(|node| labels[node].is_some()).collect();
+        let roots: Vec<f64> = ordered().map(|node| affinity.degree(node).sqrt()).collect();
+        let width = soft.classes();
+        // F divided by the roots of the row sums; 0 for isolated nodes, which have no entries.
+        let mut scaled = vec![0f32; nodes * width];
+        scaled.par_chunks_mut(width.max(1)).enumerate().with_min_len(ROWS_PER_TASK).for_each(
+            |(at, scaled)| {
+                let root = if roots[at] > 0.0 { roots[at].recip() } else { 0.0 };
+                let row = soft.row(numbering.node_at(at));
+                scaled.iter_mut().zip(row).for_each(|(to, &from)| *to = (f64::from(from) * root) as f32);
+            },
+        );
+        let tasks: Vec<GraphParts> = (0..nodes.div_ceil(ROWS_PER_TASK))
             .into_par_iter()
             .map_init(Vec::new, |row, task| {
                 let mut parts = GraphParts::default();
                 let start = task * ROWS_PER_TASK;
-                for i in start..affinity.nodes().min(start + ROWS_PER_TASK) {
-                    affinity.row(i, row);
-                    for &(j, weight) in row.iter() {
-                        let (j, weight) = (j as usize, f64::from(weight));
-                        let same = class_of(i) == class_of(j);
+                for at in start..nodes.min(start + ROWS_PER_TASK) {
+                    let own = &scaled[at * width..][..width];
+                    for &(other, s) in affinity.normalised_row(at, row) {
+                        let other = other as usize;
+                        let weight = f64::from(s) * roots[at] * roots[other];
+                        let is_same = classes[at] == classes[other];
                         parts.all += weight;
-                        if same && labels[i].is_some() != labels[j].is_some() {
+                        if is_same && is_labelled[at] != is_labelled[other] {
                             parts.labelled_unlabelled += weight;
                         }
-                        let (di, dj) = (affinity.degree(i).sqrt(), affinity.degree(j).sqrt());
-                        let distance: f64 = soft
-                            .row(i)
-                            .iter()
-                            .zip(soft.row(j))
-                            .map(|(&fi, &fj)| (f64::from(fi) / di - f64::from(fj) / dj).powi(2))
-                            .sum();
-                        *(if same { &mut parts.same_class } else { &mut parts.other_class }) +=
-                            weight * distance;
+                        let others = &scaled[other * width..][..width];
+                        let distance: f32 = own.iter().zip(others).map(|(a, b)| (a - b) * (a - b)).sum();
+                        let part = if is_same { &mut parts.same_class } else { &mut parts.other_class };
+                        *part += weight * f64::from(distance);
                     }
                 }
                 parts
@@ -342,6 +355,68 @@ impl GraphParts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Domains, FeatureMatrix, GraphMethod, Labels, Method, Parameters, Run};
+    use rand::{RngExt, SeedableRng};
+
+    /// The sums by their definition: a double loop over the rows of A, in nodes' own order.
+    struct ByDefinition<'a>(&'a TargetTruth, Mutex<Vec<[f64; 3]>>);
+
+    impl Observer for ByDefinition<'_> {
+        fn round(&self, finished: &FinishedRound<'_>) {
+            let class_of = |node: usize| {
+                finished.node_labels[node].unwrap_or_else(|| self.0.ids()[node - finished.first_target])
+            };
+            let (mut row, mut all, mut between, mut sums) = (Vec::new(), 0.0, 0.0, [0.0; 2]);
+            for i in 0..finished.affinity.nodes() {
+                finished.affinity.row(i, &mut row);
+                for &(j, weight) in &row {
+                    let (j, weight) = (j as usize, f64::from(weight));
+                    let is_same = class_of(i) == class_of(j);
+                    let labelled = |node: usize| finished.node_labels[node].is_some();
+                    all += weight;
+                    between += if is_same && labelled(i) != labelled(j) { weight } else { 0.0 };
+                    let root = |node: usize| finished.affinity.degree(node).sqrt();
+                    let pairs = finished.soft_labels.row(i).iter().zip(finished.soft_labels.row(j));
+                    let squares =
+                        pairs.map(|(&a, &b)| (f64::from(a) / root(i) - f64::from(b) / root(j)).powi(2));
+                    sums[usize::from(!is_same)] += weight * squares.sum::<f64>();
+                }
+            }
+            self.1.lock().unwrap().push([between / all, sums[0], sums[1]]);
+        }
+    }
+
+    #[test]
+    fn the_sums_over_the_graph_follow_their_definition() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(2);
+        let mut rows = FeatureMatrix::default();
+        for row in 0..900 {
+            let value =
+                |column: usize| rng.random_range(0.0f32..1.0) + f32::from(u8::from(column == row % 3));
+            rows.append_row(&(0..6).map(value).collect::<Vec<_>>());
+        }
+        let names: Vec<String> = (0..900).map(|row| (row % 3).to_string()).collect();
+        let labels = Labels::new(&names[..300]);
+        let truth = TargetTruth::new(labels.classes(), &names[300..]);
+        for method in [GraphMethod::Exact, GraphMethod::Pruned] {
+            let domains = Domains::stacked(rows.clone(), 300, labels.clone()).unwrap();
+            let parameters =
+                Parameters::new().method(Method::A2lp).graph_method(method).neighbours(8).rounds(3);
+            let evaluator = Evaluator::new(truth.clone());
+            let definition = ByDefinition(&truth, Mutex::default());
+            let parameters = parameters.check().unwrap();
+            let observer = (&evaluator, &definition);
+            assert!(Run::new(domains, &parameters).observe(&observer).label().is_ok());
+            let expected = definition.1.into_inner().unwrap();
+            assert_eq!(expected.len(), 3);
+            for (round, expected) in evaluator.rounds().iter().zip(expected) {
+                let found = [round.pow, round.same_class_regulariser, round.other_class_regulariser];
+                for (found, expected) in found.iter().zip(expected) {
+                    assert!((found - expected).abs() <= 1e-5 * expected.abs(), "{found} {expected}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn absent_classes_do_not_count_and_missing_labels_are_wrong() {

@@ -106,6 +106,11 @@ impl CheckedParameters {
         if self.measures_reach(shape.source_rows + shape.target_rows, shape.columns) {
             cost.add_reach(self, shape, size);
         }
+        if self.quality && self.method != Method::Consensus {
+            // Another search; the consensus has such a graph.
+            let search = self.graph_method.resolve(nodes, shape.columns, half_of_each(20, nodes / 2));
+            cost.search_secs += cost::thread_secs(search, nodes, shape.columns, 20);
+        }
         let mut peak_bytes = cost.search_bytes.max(cost.rounds_bytes).max(cost.quality_bytes);
         if self.guard {
             // The features again, beside what the first run leaves behind.
@@ -193,6 +198,10 @@ impl CheckedParameters {
             GraphMethod::Exact => (cost::ranking_secs(size.nodes, k), cost::ranking_bytes(size.nodes, k)),
             searched => (cost::thread_secs(searched, size.nodes, size.columns, k), 0),
         };
+        let again_secs = match centred {
+            GraphMethod::Pruned => cost::moved_secs(size.nodes, 128.min(size.columns), k),
+            _ => one.search_secs * z,
+        };
         let eigenproblem_secs = third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9);
         Cost {
             search_bytes: one.search_bytes + size.feature_bytes + centred_bytes,
@@ -206,9 +215,8 @@ impl CheckedParameters {
                 bytes => bytes + size.feature_bytes,
             },
             search_secs: one.search_secs * (1.0 + third * z) + centred_secs + eigenproblem_secs,
-            // The third view is searched in half of the rounds.
-            rounds_secs: hypotheses_secs
-                * (one.rounds_secs * (2.5 + third) + third * 0.5 * one.search_secs * z),
+            // The third view is searched in half of the rounds, where it prunes from the lists of before.
+            rounds_secs: hypotheses_secs * (one.rounds_secs * (2.5 + third) + third * 0.5 * again_secs),
         }
     }
 

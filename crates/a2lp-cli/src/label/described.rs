@@ -129,7 +129,7 @@ fn describe_unknown(record: &RunRecord) -> String {
     let Some(unknown) = &record.unknown else {
         let is_off = record.settings.get("unknown").is_some_and(|word| word == "off");
         return match searches_slowly(record) && !is_off {
-            true => "unknown classes: not looked for, as that is slow for this many rows; --unknown flag does it all the same\n".into(),
+            true => "unknown classes: not looked for, as that takes another search of this many rows; --unknown flag does it\n".into(),
             false => String::new(),
         };
     };
@@ -184,9 +184,9 @@ fn describe_quality(record: &RunRecord) -> String {
             quality.score, quality.reverse, quality.coherence
         );
     }
-    if searches_slowly(record) && record.summary.quality.is_none() {
-        text +=
-            "quality not measured: its graph is slow for this many rows; --guard measures it all the same\n";
+    let searched = record.graph.as_ref().map(|graph| graph.method);
+    if searched == Some(GraphMethod::Nndescent) && record.summary.quality.is_none() {
+        text += "quality not measured: its graph is slow by NN-Descent; --guard measures it all the same\n";
     }
     if let Some(guard) = &record.guard {
         let method = guard.method.as_str();

@@ -139,13 +139,12 @@ fn max_unreached(args: &LabelArgs) -> anyhow::Result<f64> {
     Ok(share)
 }
 
-/// The parameters of the run and what it will take. Quality is measured unless its graph would be slow.
+/// The parameters of the run and what it will take. Quality is measured unless its graph would be slow: NN-Descent cannot search
+/// for neighbours from both domains.
 fn plan(args: &LabelArgs, opened: &Opened) -> anyhow::Result<(CheckedParameters, Plan)> {
     let (shape, asked) = (opened.shape(), resolve(args));
     let (resolved, chosen) = asked.clone().check()?.resolve(shape, args.graph.is_some());
-    // Quality takes neighbours from both domains, which is slow for so many rows. The consensus has such a graph.
-    let search = resolved.plan(shape).method;
-    let is_slow = matches!(search, Some(GraphMethod::Pruned | GraphMethod::Nndescent));
+    let is_slow = resolved.plan(shape).method == Some(GraphMethod::Nndescent);
     let quality = !args.no_quality && (!is_slow || chosen.method == Method::Consensus);
     let parameters = asked.quality(quality).check()?;
     let mut plan = parameters.resolve(shape, args.graph.is_some()).0.plan(shape);

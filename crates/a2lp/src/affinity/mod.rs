@@ -90,6 +90,25 @@ impl<'v> Affinity<'v> {
         }
     }
 
+    /// The neighbours and weights sᵢⱼ of the node at a position, as positions. A row that is not stored is written into `made`.
+    pub(crate) fn normalised_row<'r>(
+        &'r self,
+        position: usize,
+        made: &'r mut Vec<(u32, f32)>,
+    ) -> &'r [(u32, f32)] {
+        match &self.edges {
+            Edges::Sparse(graph) => graph.row(position),
+            Edges::Full(graph) => {
+                graph.row(position, made);
+                for (other, value) in made.iter_mut() {
+                    let roots = (self.degrees[position] * self.degrees[*other as usize]).sqrt();
+                    *value = if roots > 0.0 { (f64::from(*value) / roots) as f32 } else { 0.0 };
+                }
+                made
+            }
+        }
+    }
+
     /// First half of S·X for X with `W` columns and a row for each position.
     pub(crate) fn prepare<const W: usize>(&self, x: &[[f32; W]]) -> Prepared {
         match &self.edges {

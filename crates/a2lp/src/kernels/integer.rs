@@ -465,6 +465,13 @@ mod tests {
                         }
                     }
                     assert_eq!(seen, own.len() * others.len());
+                    // One row against others gives the same scores.
+                    let numbers: Vec<u32> = others.clone().map(|other| other as u32).collect();
+                    let mut scores = Vec::new();
+                    quantised.scores_of(own.start, &numbers, &mut scores);
+                    for (_, first, tile) in tile.segments().filter(|segment| segment.0 == 0) {
+                        assert_eq!(&scores[first..first + tile.len()], tile);
+                    }
                 }
             }
         }

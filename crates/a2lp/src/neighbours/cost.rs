@@ -33,14 +33,26 @@ pub(crate) fn thread_secs(method: GraphMethod, rows: usize, columns: usize, k: u
         GraphMethod::Exact => n * n / 2.0 * full + n * k * 2e-7,
         GraphMethod::Screened => n * n / 2.0 * cheap + n * chosen,
         GraphMethod::Pruned => {
-            let grouping = (n + 128.0 * groups) * groups * full;
-            grouping + n * n * SHARE * cheap + n * chosen
+            // Centres that a row is compared with when it looks for its own group, and for those near it.
+            let own = if groups >= 1024.0 { 9.0 * groups.sqrt() } else { groups };
+            let near = groups.min(400.0);
+            let grouping = (n + 128.0 * groups) * own * full + n * near * full;
+            let sampled = n * (n / 128.0).clamp(256.0, 1024.0) * full;
+            // Candidates lie the farther apart, the more memory the features take.
+            let apart = 1.0 + (n * d * 4.0 / 32e6).log2().max(0.0);
+            grouping + sampled + n * (VISITED * n / groups * cheap + chosen * apart)
         }
         GraphMethod::Nndescent => {
             let introduced = (2.0 * k).min(100.0);
             n * ROUNDS * introduced * (introduced * d * 3e-11 + d * 1.2e-9 + 1e-6)
         }
     }
+}
+
+/// Seconds on one thread for the neighbours of rows that have moved, from the lists of before.
+pub(crate) fn moved_secs(rows: usize, columns: usize, k: usize) -> f64 {
+    let (n, d, k) = (rows as f64, columns as f64, k.min(rows));
+    n * (15.0 * k as f64 * (d * 1e-10 + 5e-8) + candidates(k, columns) as f64 * (d * 4e-10 + 8e-8))
 }
 
 /// Seconds on one thread for one more ranking of all pairs, whose products are there already.
@@ -56,8 +68,8 @@ pub(crate) fn ranking_bytes(rows: usize, k: usize) -> u64 {
     n * (8 * k + 12) + n * (16 * k + 2 * 56 + 100)
 }
 
-/// Share of the groups that the pruned search looks at, typically.
-const SHARE: f64 = 0.12;
+/// Groups that the pruned search looks at, typically: 15 to 20 and as many again for what comes with each.
+const VISITED: f64 = 40.0;
 /// Rounds of NN-Descent, as if all were like the first: later ones introduce fewer.
 const ROUNDS: f64 = 2.2;
 

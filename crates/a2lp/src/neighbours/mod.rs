@@ -336,6 +336,7 @@ impl NeighbourLists {
             list.extend(inside.map(|ranked| Ranked::new(ranked.score(), ranked.node() - nodes.start as u32)));
             within.push(&list, k);
         }
+        within.order = self.order.as_ref().map(|order| Arc::new(order.within(nodes)));
         within
     }
 

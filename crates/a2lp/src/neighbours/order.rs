@@ -1,6 +1,7 @@
 //! Another order of the rows: neighbours stand close together, so that work goes through memory, or through the blocks of a
 //! cluster, in stretches.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The rows in another order. Nodes after the last row keep their numbers as positions.
@@ -18,6 +19,12 @@ impl Order {
         let mut positions = vec![0u32; rows.len()];
         rows.iter().zip(0..).for_each(|(&row, position)| positions[row as usize] = position);
         Order { rows, positions }
+    }
+
+    /// The order of some rows, numbered from the first of them.
+    pub(crate) fn within(&self, rows: Range<usize>) -> Self {
+        let inside = self.rows.iter().filter(|&&row| rows.contains(&(row as usize)));
+        Order::new(inside.map(|row| row - rows.start as u32).collect())
     }
 
     /// Number of rows.

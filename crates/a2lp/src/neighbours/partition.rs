@@ -32,11 +32,78 @@ pub(crate) fn probe_sample(rows: usize) -> Vec<usize> {
     (0..count).map(|at| (2 * at + 1) * rows / (2 * count)).collect()
 }
 
-/// The centres of groups of rows.
+/// The centres of groups of rows. Near ones stand together.
 pub(crate) struct Centres {
     similarity: Similarity,
     vectors: FeatureMatrix,
     packed: PackedRows,
+    /// For many centres, stretches of them.
+    stretches: Option<Stretches>,
+}
+
+/// Stretches of centres that stand together: a row looks for its nearest centre in the stretches near it.
+struct Stretches {
+    /// Centres of a stretch.
+    length: usize,
+    /// Their means.
+    means: Box<Centres>,
+    packed: Vec<PackedRows>,
+}
+
+/// From this many centres on, a row does not look at all of them for the nearest.
+const MANY_CENTRES: usize = 1024;
+
+/// Stretches of centres that it looks at.
+const STRETCHES: usize = 8;
+
+impl Stretches {
+    fn of(vectors: &FeatureMatrix, similarity: Similarity) -> Self {
+        let length = vectors.rows().isqrt().next_multiple_of(32);
+        let mut means = FeatureMatrix::default();
+        let starts: Vec<usize> = (0..vectors.rows()).step_by(length).collect();
+        let stretch = |start: usize| start..vectors.rows().min(start + length);
+        for &start in &starts {
+            let rows = stretch(start).map(|row| (vectors.row(row), 1.0));
+            let mut mean = weighted_mean(rows, stretch(start).len() as f64, vectors.columns());
+            if similarity.scales_rows() {
+                normalise(&mut mean);
+            }
+            means.append_row(&mean);
+        }
+        let pack = |&start: &usize| {
+            let mut packed = PackedRows::new();
+            packed.pack(vectors.block(stretch(start)), vectors.columns());
+            packed
+        };
+        let means = Box::new(Centres::new(means, similarity));
+        Stretches { length, means, packed: starts.iter().map(pack).collect() }
+    }
+
+    /// The centre nearest to each of some rows, among those of the nearest stretches.
+    fn nearest(&self, rows: &[&[f32]], similarity: Similarity, room: &mut Room, near: &mut [u32]) {
+        let looked_at = STRETCHES.min(self.packed.len());
+        let mut stretches = vec![0; rows.len() * looked_at];
+        self.means.rank(rows.iter().copied(), looked_at, room, &mut stretches);
+        let visits = (0..rows.len()).flat_map(|row| {
+            let stretches = &stretches[row * looked_at..][..looked_at];
+            stretches.iter().map(move |&stretch| (stretch, row))
+        });
+        let mut best = vec![Ranked::NOTHING; rows.len()];
+        for (stretch, visitors) in Visits::new(visits.collect(), self.packed.len()).iter() {
+            room.values.clear();
+            visitors.iter().for_each(|&row| room.values.extend_from_slice(rows[row]));
+            let mut found = vec![BestOf::new(1, f32::NEG_INFINITY); visitors.len()];
+            room.tile.score(similarity.chain(), &room.values, &self.packed[stretch]);
+            offer_to_rows(&room.tile, similarity.score(1.0), &mut found, &mut room.hits);
+            for (&row, found) in visitors.iter().zip(found) {
+                for found in found.sorted() {
+                    let centre = (stretch * self.length) as u32 + found.node();
+                    best[row] = best[row].max(Ranked::new(found.score(), centre));
+                }
+            }
+        }
+        near.iter_mut().zip(best).for_each(|(near, best)| *near = best.node());
+    }
 }
 
 impl Centres {
@@ -44,7 +111,9 @@ impl Centres {
     pub(crate) fn new(vectors: FeatureMatrix, similarity: Similarity) -> Self {
         let mut packed = PackedRows::new();
         packed.pack(vectors.values(), vectors.columns());
-        Centres { similarity, vectors, packed }
+        let has_many = vectors.rows() >= MANY_CENTRES;
+        let stretches = has_many.then(|| Stretches::of(&vectors, similarity));
+        Centres { similarity, vectors, packed, stretches }
     }
 
     /// Finds `count` centres by k-means on a sample of the rows.
@@ -53,13 +122,18 @@ impl Centres {
         for row in (0..sample.rows()).step_by(sample.rows().div_ceil(count)) {
             vectors.append_row(sample.row(row));
         }
-        let mut centres = Centres::new(vectors, similarity);
+        let mut centres = Centres::in_order(vectors, similarity);
         for _ in 0..ROUNDS {
             centres = Centres::new(centres.moved(sample), similarity);
         }
-        let mut order: Vec<u32> = (0..centres.count() as u32).collect();
-        put_near_ones_together(&centres.vectors, &mut order);
-        Centres::new(centres.vectors.gathered(&order), similarity)
+        Centres::in_order(centres.vectors, similarity)
+    }
+
+    /// Centres with these vectors, near ones together.
+    fn in_order(vectors: FeatureMatrix, similarity: Similarity) -> Self {
+        let mut order: Vec<u32> = (0..vectors.rows() as u32).collect();
+        put_near_ones_together(&vectors, &mut order);
+        Centres::new(vectors.gathered(&order), similarity)
     }
 
     /// The same on a sample of all rows that the seed decides.
@@ -103,23 +177,27 @@ impl Centres {
         vectors
     }
 
-    /// The nearest `count` centres of each row, nearest first, row after row.
+    /// The nearest `count` centres of each row, nearest first, row after row. A single one among many is nearly always the nearest.
     pub(crate) fn nearest<'r>(
         &self,
         rows: usize,
         row: impl Fn(usize) -> &'r [f32] + Sync,
         count: usize,
     ) -> Vec<u32> {
-        const TOGETHER: usize = ROWS_PER_TASK / 8;
+        let stretches = self.stretches.as_ref().filter(|_| count == 1);
+        let together = if stretches.is_some() { ROWS_PER_TASK } else { ROWS_PER_TASK / 8 };
         let mut near = vec![0; rows * count];
-        near.par_chunks_mut(TOGETHER * count).enumerate().for_each_init(
-            Room::new,
-            |room, (task, near)| {
-                let first = task * TOGETHER;
-                let rows = first..first + near.len() / count;
-                self.rank(rows.map(&row), count, room, near);
-            },
-        );
+        near.par_chunks_mut(together * count).enumerate().for_each_init(Room::new, |room, (task, near)| {
+            let first = task * together;
+            let rows = (first..first + near.len() / count).map(&row);
+            match stretches {
+                Some(stretches) => {
+                    let rows: Vec<&[f32]> = rows.collect();
+                    stretches.nearest(&rows, self.similarity, room, near);
+                }
+                None => self.rank(rows, count, room, near),
+            }
+        });
         near
     }
 
@@ -282,6 +360,11 @@ impl<'a> Pool<'a> {
 /// Rows compared with the centres at a time.
 const TOGETHER: usize = 512;
 
+/// A row chooses its groups among this many times as many, which are the nearest to its own group…
+const CHOICE: usize = 16;
+/// …and this many more.
+const MORE_CHOICE: usize = 64;
+
 impl Centres {
     /// The groups that the rows at these positions look at for neighbours from each pool, with those positions. The group of
     /// most comes first, so that good neighbours are met early.
@@ -294,20 +377,27 @@ impl Centres {
     ) -> Vec<Visits> {
         let groups = self.count();
         let most = pools.iter().map(|pool| pool.probes).max().unwrap_or(0).min(groups);
-        let mut visits: Vec<Vec<(u32, usize)>> = pools
-            .iter()
-            .map(|pool| Vec::with_capacity(positions.len() * pool.probes.min(groups)))
-            .collect();
+        let choice = (CHOICE * most + MORE_CHOICE).min(groups);
+        let mut visits: Vec<Vec<(u32, usize)>> =
+            pools.iter().map(|pool| Vec::with_capacity(positions.len() * pool.probes.min(groups))).collect();
         let mut short: Vec<Vec<usize>> = vec![Vec::new(); pools.len()];
-        let mut near = vec![0; TOGETHER * most];
-        for start in positions.clone().step_by(TOGETHER) {
-            let some = start..positions.end.min(start + TOGETHER);
-            let near = &mut near[..some.len() * most];
-            self.rank(some.clone().map(&row), most, room, near);
+        let ends = pools[pools.len() - 1].ends;
+        let (mut near_home, mut start) = (vec![0; choice], positions.start);
+        while start < positions.end {
+            // Rows of one group have much the same groups near them.
+            let home = ends.partition_point(|&end| end <= start);
+            let some = start..positions.end.min(ends[home]).min(start + TOGETHER);
+            start = some.end;
+            self.rank(std::iter::once(self.vectors.row(home)), choice, room, &mut near_home);
+            let choice = Centres::new(self.vectors.gathered(&near_home), self.similarity);
+            let mut near = vec![0; some.len() * most];
+            choice.rank(some.clone().map(&row), most, room, &mut near);
+            near.iter_mut().for_each(|group| *group = near_home[*group as usize]);
             for (position, near) in some.zip(near.chunks(most)) {
                 for ((pool, visits), short) in pools.iter().zip(&mut visits).zip(&mut short) {
                     let near = &near[..pool.probes.min(groups)];
-                    if near.iter().map(|&group| pool.group(group as usize).len()).sum::<usize>() < pool.least {
+                    if near.iter().map(|&group| pool.group(group as usize).len()).sum::<usize>() < pool.least
+                    {
                         short.push(position);
                     } else {
                         visits.extend(near.iter().map(|&group| (group, position)));
@@ -406,8 +496,7 @@ mod tests {
         let Partition { features, centres, groups } = partition;
         let pool = Pool::of_all(&groups.starts, 1, probes, least);
         let row = |at: usize| features.row(groups.order[at] as usize);
-        let visits =
-            centres.visits(&[pool], position..position + 1, row, &mut Room::new()).swap_remove(0);
+        let visits = centres.visits(&[pool], position..position + 1, row, &mut Room::new()).swap_remove(0);
         assert!(visits.iter().all(|(_, visitors)| visitors == [position]));
         visits.iter().map(|(group, _)| group).collect()
     }
@@ -427,6 +516,23 @@ mod tests {
         // One step on a quarter circle of 64 groups, not a jump across it.
         let steps: Vec<f64> = (1..64).map(|group| (angle(group) - angle(group - 1)).abs()).collect();
         assert!(steps.iter().sum::<f64>() < 4.0, "{steps:?}");
+    }
+
+    #[test]
+    fn among_many_centres_nearly_every_row_finds_the_nearest() {
+        let mut features = FeatureMatrix::default();
+        for row in 0..20_000u32 {
+            let at = |step: u32| (row.wrapping_mul(step) % 10_007) as f32 / 10_007.0 - 0.5;
+            features.append_row(&[at(7919), at(104_729), at(1_299_709), 0.7]);
+        }
+        features.normalise_rows();
+        let centres = Centres::find_in(&features, Similarity::Cosine, MANY_CENTRES + 100, 0);
+        assert!(centres.stretches.is_some());
+        let found = centres.nearest(features.rows(), |row| features.row(row), 1);
+        // Looking for two looks at all.
+        let truth = centres.nearest(features.rows(), |row| features.row(row), 2);
+        let right = found.iter().zip(truth.chunks(2)).filter(|(found, truth)| **found == truth[0]).count();
+        assert!(right >= 19_600, "{right}");
     }
 
     #[test]

@@ -87,14 +87,8 @@ pub(super) fn find(
     };
     let packed: Vec<Vec<PackedBytes>> = pools.iter().map(pack).collect();
     let in_memory = InMemory { features, order: &order, quantised, packed };
-    let search = GroupSearch {
-        rows: &in_memory,
-        centres: &centres,
-        pools: &pools,
-        columns,
-        similarity,
-        batch: BLOCK,
-    };
+    let search =
+        GroupSearch { rows: &in_memory, centres: &centres, pools: &pools, columns, similarity, batch: BLOCK };
     let done = AtomicU64::new(0);
     let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(BLOCK))
         .into_par_iter()

@@ -357,16 +357,62 @@ fn some_of_each_domain_are_the_best_of_each_domain() {
                 .collect();
             for method in [GraphMethod::Exact, GraphMethod::Screened, GraphMethod::Pruned] {
                 let (lists, report) = find_neighbours(&matrix, wanted, similarity, method, 0, &()).unwrap();
+                assert_eq!(report.method, method);
                 if method == GraphMethod::Exact {
                     assert_eq!(as_pairs(&lists), truth, "{rows} {first_target} {similarity:?}");
                 } else {
-                    // No other search knows of domains.
-                    assert_eq!(report.method, GraphMethod::Screened);
-                    assert!(report.recall > 0.99, "{report}");
+                    assert!(report.recall > 0.99, "{rows} {first_target} {similarity:?}: {report}");
                 }
             }
         }
     }
+}
+
+/// Runs with 1, 2, 3 and 8 threads, which must agree.
+fn on_any_threads<T: PartialEq + Send>(run: impl Fn() -> T + Sync) -> T {
+    let mut runs: Vec<T> = [1, 2, 3, 8]
+        .map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(&run))
+        .into();
+    assert!(runs.windows(2).all(|pair| pair[0] == pair[1]));
+    runs.swap_remove(0)
+}
+
+#[test]
+fn groups_are_searched_for_some_of_each_domain() {
+    let mut matrix = clusters(9000, 40, 60, 0.5);
+    matrix.normalise_rows();
+    // Few of the source, many of it, and more wanted than it has.
+    for (first_target, source, target) in [(900, 5, 5), (6000, 3, 9), (4, 6, 6)] {
+        let wanted = Wanted::OfEach { first_target, source, target };
+        let find = |method| find_neighbours(&matrix, wanted, Similarity::Cosine, method, 5, &()).unwrap();
+        let (lists, report) = on_any_threads(|| find(GraphMethod::Pruned));
+        let recall = recall(&find(GraphMethod::Exact).0, &lists);
+        assert!(recall >= 0.98, "{wanted:?}: {recall}");
+        assert!((report.recall - recall).abs() < 0.02, "{wanted:?}: {report}");
+    }
+}
+
+#[test]
+fn rows_that_have_moved_a_little_are_found_from_the_lists_of_before() {
+    let before = clusters(6000, 40, 60, 0.5);
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let mut now = FeatureMatrix::default();
+    for row in 0..before.rows() {
+        let moved = before.row(row).iter().map(|v| v + rng.random_range(-0.03f32..0.03));
+        now.append_row(&moved.collect::<Vec<f32>>());
+    }
+    let (similarity, k) = (Similarity::Dot3, 10);
+    // Lists with an order of their own, and lists without.
+    for method in [GraphMethod::Pruned, GraphMethod::Exact] {
+        let lists = find_neighbours(&before, Wanted::Nearest(k), similarity, method, 0, &()).unwrap().0;
+        let found = on_any_threads(|| moved::find(&now, k, similarity, &lists, &()).unwrap()).unwrap();
+        let recall = recall(&find_exact(&now, k, similarity), &found);
+        assert!(recall >= 0.98, "{method:?}: {recall}");
+        assert_eq!(found.order(), lists.order());
+    }
+    // Lists of other rows are no start.
+    let others = find_exact(&features(6000, 40, 1), k, similarity);
+    assert!(moved::find(&now, k, similarity, &others, &()).unwrap().is_none());
 }
 
 #[test]

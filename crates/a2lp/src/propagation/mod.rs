@@ -55,6 +55,11 @@ impl SoftLabels {
         self.classes = classes;
     }
 
+    /// Number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.classes
+    }
+
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.values.len().checked_div(self.classes).unwrap_or(0)

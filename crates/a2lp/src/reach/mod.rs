@@ -249,16 +249,16 @@ impl fmt::Display for Reach {
 }
 
 impl CheckedParameters {
-    /// Is reach measured for this many rows? Its neighbours come from both domains, which is slow where the run itself must prune
-    /// its search: then it is measured only if items are to be flagged.
+    /// Is reach measured for this many rows? Where the run must prune its search, reach takes another one as long: then it is measured
+    /// only if items are to be flagged.
     pub fn measures_reach(&self, rows: usize, columns: usize) -> bool {
         let k = self.others().map_or(rows, |k| k.min(rows));
         let search = self.graph_method.resolve(rows, columns, Wanted::Nearest(k));
-        let is_slow =
+        let takes_long =
             self.others().is_some() && matches!(search, GraphMethod::Pruned | GraphMethod::Nndescent);
         match self.unknown {
             Unknown::Off => false,
-            Unknown::Rank => !is_slow,
+            Unknown::Rank => !takes_long,
             Unknown::Flag => true,
         }
     }
