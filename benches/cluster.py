@@ -246,6 +246,19 @@ def limits(args):
     print(f"207,785 × 2048, --max-memory 1G --spill: {secs:.0f} s, at most {mib(most)} MiB")
 
 
+# Products of two numbers that a core adds up in a second.
+MULTIPLIED_PER_SEC = 3e10
+
+
+def group_count(rows):
+    return min(max(1.1 * rows**0.5, rows / 250), 65536)
+
+
+def looked_at(rows):
+    """Centres that a row is compared with to find its own: of many, those in stretches near it."""
+    return group_count(rows) if group_count(rows) < 1024 else 9 * group_count(rows) ** 0.5
+
+
 def predict(args):
     """Stages take their time divided by the cores, and their bytes by what all networks carry; a sweep also waits twice for the slowest
     machine. Rows that a worker needs of others are those at the surface of its blocks: measured for two workers, and growing with
@@ -262,29 +275,30 @@ def predict(args):
         cpu = sum(
             spent * grown ** slope.get(stage, 1.0) * (1.0 if stage == "rounds" else wider) for stage, spent in base.items() if stage != "group"
         )
-        # Groups: rows × centres, of which there are rows/250 and at most 65,536.
-        groups = min(rows / 250, 65536) / min(largest["rows"] / 250, 65536)
-        cpu += base["group"] * grown * groups * wider
+        # Groups: rows × the centres that a row is compared with.
+        cpu += base["group"] * grown * looked_at(rows) / looked_at(largest["rows"]) * wider
+        # One worker finds the centres, in four passes over a sample.
+        alone = 4 * 32 * group_count(rows) * looked_at(rows) * columns / MULTIPLIED_PER_SEC
         workers = machines * cores
         moved = largest["ray1"]["stage_bytes"] * grown * wider
         sweeps = sum(r["solve"]["iterations"] + 1 for r in largest["ray1"]["rounds"])
         surface = largest["ray2"]["sweep_bytes"] * grown * min((workers / 2) ** (1 / 24) if workers > 1 else 0, 8)
         network = 0 if machines == 1 else (moved + sweeps * surface) / (machines * bandwidth) + sweeps * 2 * latency
-        return cpu / workers + network, moved, surface, cpu
+        return cpu / workers + alone + network, moved, surface, alone
 
     measured = largest["ray2_secs"]
     two, *_ = secs(largest["rows"], largest["columns"], 1, 2, 1, 0)
     print(f"two workers, {largest['rows']:,} rows: predicted {two:.0f} s, measured {measured:.0f} s ({two / measured:.2f} ×)")
     print("\n| machines of 16 cores, 10 Gbit/s | 100 million × 768: hours | machine-hours |\n|---|---|---|")
     for machines in (2, 4, 8, 16, 32, 64):
-        spent, moved, surface, _ = secs(100_000_000, 768, machines, 16, 1.25e9, 1e-3)
+        spent, moved, surface, alone = secs(100_000_000, 768, machines, 16, 1.25e9, 1e-3)
         print(f"| {machines} | {spent / 3600:.1f} | {spent * machines / 3600:.0f} |")
     rows, workers = 100_000_000, 16 * 16
     own = rows / workers
-    worker = 8 * rows + own * (4 * 4 * 12 + 40 + 33 * 8 + 4 * CLASSES) + 4 * 768 * 65536 * 2
+    worker = 8 * rows + own * (4 * 4 * 12 + 40 + 33 * 8 + 4 * CLASSES) + 4 * 768 * 65536 * 3
     print(f"\nbytes of stages {moved / 1e12:.1f} TB, of a sweep {surface / 1e9:.1f} GB; a worker of one core about {worker / 2**30:.1f} GiB")
-    centres = 2 * 4 * 768 * 32 * 65536
-    print(f"the worker that finds the centres about {centres / 2**30:.0f} GiB")
+    centres = 4 * 768 * (32 + 6) * 65536
+    print(f"the worker that finds the centres about {centres / 2**30:.0f} GiB and {alone / 60:.0f} minutes, which are part of the hours above")
     assert math.isfinite(moved)
 
 

@@ -57,14 +57,16 @@ impl Plan {
         let largest_part = job.parts.iter().copied().max().unwrap_or(0);
         let chunk = 4 * d * job.chunk_rows.min(largest_part) as u64;
         let block = job.block_rows as u64;
-        // The sample of the centres with the places of its rows, and the centres, new, old and packed.
-        let centres = (4 * d * (32 + 3) + 32 * 32) * groups as u64;
+        // Centres as they are, packed, and packed by stretches.
+        let held_centres = 3 * 4 * d * groups as u64;
+        // The sample of the centres with the places of its rows, and the centres, new and old.
+        let centres = (4 * d * 32 + 32 * 32) * groups as u64 + 2 * held_centres;
         // A chunk, its rows in another order, and scores of the sampled rows.
-        let assigning = 3 * chunk + 4 * d * groups as u64 * 2;
+        let assigning = 3 * chunk + held_centres;
         let grouping = 20 * n;
         let gathering = block * (8 * d + record);
         let piece = threads * (3 * (16 << 20) + 4096 * (16 * 2 * k + 2048));
-        let searching = 8 * n + 8 * d * groups as u64 + piece + block * 40 * k;
+        let searching = 8 * n + held_centres + piece + block * 40 * k;
         let joining = block * 80 * k;
         let own = n.div_ceil(workers) + block;
         let rounds = 8 * n + own * (4 * 4 * 4 + 40) + block * (60 * k + 4 * d + 8 * classes);

@@ -214,15 +214,12 @@ fn sample_recall(
 ) -> (f64, usize) {
     let rows = features.rows();
     let sample: Vec<usize> = (0..SAMPLE.min(rows)).map(|at| at * rows / SAMPLE.min(rows)).collect();
-    let (mut found, mut all) = (0usize, 0usize);
+    let mut truth: Vec<Vec<Ranked>> = vec![Vec::new(); sample.len()];
     for (pool, k) in wanted.pools(rows) {
-        let truth = exact::find_for(features, &sample, &pool, k, similarity);
-        for (&row, truth) in sample.iter().zip(&truth) {
-            found += truth.iter().filter(|r| lists.of(row).contains(r)).count();
-            all += truth.len();
-        }
+        let nearest = exact::find_for(features, &sample, &pool, k, similarity);
+        truth.iter_mut().zip(nearest).for_each(|(truth, nearest)| truth.extend(nearest));
     }
-    (if all > 0 { found as f64 / all as f64 } else { 1.0 }, sample.len())
+    (lists.share_of(&sample, &truth), sample.len())
 }
 
 /// Up to k neighbours of each node, nearest first.
@@ -271,6 +268,29 @@ impl NeighbourLists {
         let mut lists = Self::with_capacity(sorted.len(), k);
         sorted.into_iter().for_each(|list| lists.push(&list, k));
         lists
+    }
+
+    /// The lists of all rows, from blocks of so many in this order.
+    fn from_blocks(blocks: &[NeighbourLists], size: usize, order: Option<Arc<Order>>, k: usize) -> Self {
+        let rows = blocks.iter().map(Self::nodes).sum();
+        let mut lists = Self::with_capacity(rows, k);
+        let numbering = Numbering::new(order.as_ref());
+        for row in 0..rows {
+            let position = numbering.position_of(row);
+            lists.push(blocks[position / size].of(position % size), k);
+        }
+        lists.order = order;
+        lists
+    }
+
+    /// Share of the true neighbours of some rows that are listed.
+    fn share_of(&self, rows: &[usize], truth: &[Vec<Ranked>]) -> f64 {
+        let listed = |(&row, truth): (&usize, &Vec<Ranked>)| {
+            truth.iter().filter(|neighbour| self.of(row).contains(neighbour)).count()
+        };
+        let found: usize = rows.iter().zip(truth).map(listed).sum();
+        let all: usize = truth.iter().map(Vec::len).sum();
+        if all > 0 { found as f64 / all as f64 } else { 1.0 }
     }
 
     /// The lists of several pools as one, for the same nodes.

@@ -48,14 +48,8 @@ pub(super) fn find(
         quantised: QuantisedRows::in_order(features, similarity.chain(), &order),
         numbering,
     };
-    let mut lists = search.pass(before, observer)?;
-    lists.order = before.order().cloned();
-    let hits = |(&row, truth): (&usize, &Vec<Ranked>)| {
-        truth.iter().filter(|neighbour| lists.of(row).contains(neighbour)).count()
-    };
-    let met: usize = sample.iter().zip(&truth).map(hits).sum();
-    let all: usize = truth.iter().map(Vec::len).sum();
-    Ok((met as f64 >= ENOUGH * all as f64).then_some(lists))
+    let lists = search.pass(before, observer)?;
+    Ok((lists.share_of(&sample, &truth) >= ENOUGH).then_some(lists))
 }
 
 struct Moved<'a> {
@@ -124,8 +118,7 @@ impl Moved<'_> {
         let listed = self.listed(lists);
         let listed_by = self.listed_by(&listed);
         let done = AtomicU64::new(0);
-        let tasks = rows.div_ceil(BLOCK);
-        let blocks: Vec<NeighbourLists> = (0..tasks)
+        let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(BLOCK))
             .into_par_iter()
             .with_max_len(1)
             .map_init(
@@ -153,12 +146,7 @@ impl Moved<'_> {
                 },
             )
             .collect::<Result<_, Error>>()?;
-        let mut found = NeighbourLists::with_capacity(rows, self.k);
-        for row in 0..rows {
-            let position = self.numbering.position_of(row);
-            found.push(blocks[position / BLOCK].of(position % BLOCK), self.k);
-        }
-        Ok(found)
+        Ok(NeighbourLists::from_blocks(&blocks, BLOCK, lists.order().cloned(), self.k))
     }
 
     /// The nearest of what the row at a position has met.

@@ -26,11 +26,6 @@ impl Order {
         let inside = self.rows.iter().filter(|&&row| rows.contains(&(row as usize)));
         Order::new(inside.map(|row| row - rows.start as u32).collect())
     }
-
-    /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
-    }
 }
 
 /// Node numbers and positions, for nodes that may be in another order.

@@ -2,7 +2,7 @@
 
 use super::grouped::{GroupSearch, GroupedRows, Held, LentRows, WANTED, least_visited};
 use super::partition::{Centres, Groups, Pool, probe_sample, usual_groups};
-use super::{NeighbourLists, Numbering, Order, Room, Wanted, exact};
+use super::{NeighbourLists, Order, Room, Wanted, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
 use crate::kernels::{PackedBytes, QuantisedRows};
@@ -102,18 +102,5 @@ pub(super) fn find(
         })
         .collect::<Result<_, Error>>()?;
     drop(in_memory);
-    Ok(in_row_order(&blocks, order, wanted.most()))
-}
-
-/// The lists of all rows, from blocks in the order of the groups.
-fn in_row_order(blocks: &[NeighbourLists], order: Vec<u32>, k: usize) -> NeighbourLists {
-    let mut lists = NeighbourLists::with_capacity(order.len(), k);
-    let order = Arc::new(Order::new(order));
-    let numbering = Numbering::new(Some(&order));
-    for row in 0..order.len() {
-        let position = numbering.position_of(row);
-        lists.push(blocks[position / BLOCK].of(position % BLOCK), k);
-    }
-    lists.order = Some(order);
-    lists
+    Ok(NeighbourLists::from_blocks(&blocks, BLOCK, Some(Arc::new(Order::new(order))), wanted.most()))
 }

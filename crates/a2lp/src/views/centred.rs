@@ -5,10 +5,11 @@ use crate::features::FeatureMatrix;
 use crate::labels::ClassId;
 use crate::neighbours::{GraphReport, NeighbourLists, Wanted};
 use crate::similarity::Similarity;
+use std::sync::Arc;
 
 /// Nodes of centred rows of unit length.
 pub(super) fn nodes(
-    centred: FeatureMatrix,
+    centred: Arc<FeatureMatrix>,
     first_target: usize,
     labels: Vec<Option<ClassId>>,
     k: usize,

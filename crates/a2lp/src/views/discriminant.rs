@@ -35,7 +35,7 @@ pub(super) struct Discriminant {
 impl Discriminant {
     /// Of centred rows of unit length; `labels` are the source's. There are no rows and neighbours before the first lesson.
     pub(super) fn new(
-        centred: &FeatureMatrix,
+        centred: &Arc<FeatureMatrix>,
         first_target: usize,
         labels: &[Option<ClassId>],
         k: usize,
@@ -55,6 +55,7 @@ impl Discriminant {
         let nodes = &mut self.nodes;
         let mut known = nodes.labels[..nodes.first_target].to_vec();
         known.extend(most_confident(lesson.labels, lesson.round));
+        nodes.drop_rows();
         let base = self.projection.project(&known, lesson.labels.classes());
         let Graph::Nearest { k, without_anchors, .. } = &nodes.graph else { return Ok(()) };
         let (wanted, similarity) = (Wanted::Nearest(*k), nodes.similarity);
@@ -132,21 +133,20 @@ const TILE: usize = 256;
 
 /// Rows along their principal directions, of unit length.
 struct Projection {
-    principal: FeatureMatrix,
+    principal: Arc<FeatureMatrix>,
 }
 
 impl Projection {
     /// Of centred rows of unit length. `check` is asked now and then whether to go on.
-    fn new(centred: &FeatureMatrix, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
+    fn new(centred: &Arc<FeatureMatrix>, check: &dyn Fn() -> Result<(), Error>) -> Result<Self, Error> {
         let kept = DIRECTIONS.min(centred.columns()).min(centred.rows() - 1);
-        // All directions are only a rotation, which changes no product.
-        let mut principal = if kept < centred.columns() {
-            project_onto(centred, &principal_directions(centred, kept, check)?, kept)
-        } else {
-            centred.clone()
-        };
+        if kept == centred.columns() {
+            // All directions are only a rotation, which changes no product.
+            return Ok(Projection { principal: centred.clone() });
+        }
+        let mut principal = project_onto(centred, &principal_directions(centred, kept, check)?, kept);
         principal.normalise_rows();
-        Ok(Projection { principal })
+        Ok(Projection { principal: Arc::new(principal) })
     }
 
     /// U = Z·L⁻ᵀ with LLᵀ = I + Σ_c n_c·S_c, the scatter of the rows whose class is known; mean removed, unit rows.
@@ -158,7 +158,7 @@ impl Projection {
                 project_onto(&self.principal, &inverse, columns)
             }
             // I + a sum of squares has a factor unless something overflowed.
-            None => self.principal.clone(),
+            None => FeatureMatrix::clone(&self.principal),
         };
         whitened.subtract_mean(0..whitened.rows());
         whitened.normalise_rows();
@@ -280,7 +280,7 @@ mod tests {
         let mut rows = random(60, 5);
         rows.normalise_rows();
         let known: Vec<Option<ClassId>> = (0..60).map(|at| [Some(0), Some(1), None][at % 3]).collect();
-        let projection = Projection { principal: rows.clone() };
+        let projection = Projection { principal: Arc::new(rows.clone()) };
         let projected = projection.project(&known, 2);
 
         let x = |row: usize, column: usize| f64::from(rows.row(row)[column]);

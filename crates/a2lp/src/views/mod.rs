@@ -30,6 +30,7 @@ use discriminant::Discriminant;
 use nodes::AnchorRule;
 use searches::UnitSearches;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The name of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +168,7 @@ pub(crate) fn build(
     let k = run.neighbours(features.rows(), classes).unwrap_or(features.rows());
 
     features.normalise_rows();
-    let centred = centre_domains(features.clone(), source_rows);
+    let centred = Arc::new(centre_domains(features.clone(), source_rows));
     let discriminant = (run.parameters.views > 2)
         .then(|| Discriminant::new(&centred, source_rows, &labels, k, run))
         .transpose()?;

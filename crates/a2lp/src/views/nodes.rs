@@ -81,7 +81,7 @@ impl From<&CheckedParameters> for AnchorRule {
 
 impl Nodes {
     pub(super) fn new(
-        base: FeatureMatrix,
+        base: impl Into<Arc<FeatureMatrix>>,
         first_target: usize,
         labels: Vec<Option<ClassId>>,
         similarity: Similarity,
@@ -90,7 +90,7 @@ impl Nodes {
         report: Option<GraphReport>,
     ) -> Self {
         Nodes {
-            base: Arc::new(base),
+            base: base.into(),
             anchors: FeatureMatrix::default(),
             masses: Vec::new(),
             first_target,
@@ -195,6 +195,14 @@ impl Nodes {
             insert_nodes(lists, &self.base, &self.anchors, first_new, *k, self.similarity);
         }
         added
+    }
+
+    /// Frees the rows and the lists with anchors, which others are about to replace.
+    pub(super) fn drop_rows(&mut self) {
+        self.base = Arc::default();
+        if let Graph::Nearest { lists, .. } = &mut self.graph {
+            *lists = NeighbourLists::new();
+        }
     }
 
     /// Puts other rows in place, with their own neighbours, and drops the anchors.
