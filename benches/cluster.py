@@ -144,7 +144,8 @@ class Limiter:
                     title = path.read_bytes()
                 except OSError:
                     continue
-                if pid not in self.groups and title.startswith(b"ray::") and (b"_Worker" in title or b"a2lp worker" in title):
+                # Ray names a process after its task; ours begin with "a2lp".
+                if pid not in self.groups and title.startswith(b"ray::a2lp"):
                     group = self.ROOT / f"a2lp-{pid}"
                     group.mkdir(exist_ok=True)
                     (group / "memory.limit_in_bytes").write_text(str(self.limit))
