@@ -79,7 +79,7 @@ impl Stretches {
         Stretches { length, means, packed: starts.iter().map(pack).collect() }
     }
 
-    /// The centre nearest to each of some rows, among those of the nearest stretches.
+    /// Finds the nearest centre of each row. A row looks only at the stretches near it.
     fn nearest(&self, rows: &[&[f32]], similarity: Similarity, room: &mut Room, near: &mut [u32]) {
         let looked_at = STRETCHES.min(self.packed.len());
         let mut stretches = vec![0; rows.len() * looked_at];
