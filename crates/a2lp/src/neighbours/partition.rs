@@ -109,11 +109,16 @@ impl Stretches {
 impl Centres {
     /// Centres with these vectors.
     pub(crate) fn new(vectors: FeatureMatrix, similarity: Similarity) -> Self {
-        let mut packed = PackedRows::new();
-        packed.pack(vectors.values(), vectors.columns());
         let has_many = vectors.rows() >= MANY_CENTRES;
         let stretches = has_many.then(|| Stretches::of(&vectors, similarity));
-        Centres { similarity, vectors, packed, stretches }
+        Centres { stretches, ..Self::without_stretches(vectors, similarity) }
+    }
+
+    /// The same for rows that look at all of them.
+    fn without_stretches(vectors: FeatureMatrix, similarity: Similarity) -> Self {
+        let mut packed = PackedRows::new();
+        packed.pack(vectors.values(), vectors.columns());
+        Centres { similarity, vectors, packed, stretches: None }
     }
 
     /// Finds `count` centres by k-means on a sample of the rows.
@@ -389,7 +394,7 @@ impl Centres {
             let some = start..positions.end.min(ends[home]).min(start + TOGETHER);
             start = some.end;
             self.rank(std::iter::once(self.vectors.row(home)), choice, room, &mut near_home);
-            let choice = Centres::new(self.vectors.gathered(&near_home), self.similarity);
+            let choice = Centres::without_stretches(self.vectors.gathered(&near_home), self.similarity);
             let mut near = vec![0; some.len() * most];
             choice.rank(some.clone().map(&row), most, room, &mut near);
             near.iter_mut().for_each(|group| *group = near_home[*group as usize]);
