@@ -61,7 +61,7 @@ pub(crate) fn read(path: &Path) -> Outcome {
     } else if name.starts_with("picture") {
         outcome.add(decode(path, true), |picture| picture.pixels.len());
     } else if name.ends_with(".onnx") {
-        outcome.add(a2lp_train::Backbone::open_onnx(path), |_| 0);
+        outcome.add(a2lp_train::Backbone::open_onnx(path, a2lp_train::OnnxEngine::Rten), |_| 0);
     } else if name.starts_with("weights") {
         outcome.add(a2lp_train::load_smallest(path), |_| 0);
     } else if name.starts_with("graph") {

@@ -6,7 +6,7 @@ use crate::output::{record_path, refuse_existing, write_json};
 use crate::progress::counting_bar;
 use a2lp_data::ArrayFile;
 use a2lp_data::images::{ImageSet, Transform, compare_classes};
-use a2lp_train::{Backbone, Extraction};
+use a2lp_train::{Backbone, Extraction, OnnxEngine, OnnxRunner};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -22,15 +22,15 @@ struct Job {
 
 pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
     let jobs = jobs(args)?;
+    if args.threads > 0 {
+        // Fails only when a pool is there already, and there is none yet.
+        rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global().ok();
+    }
     let (backbone, usual) = open_backbone(args)?;
     let name = args.transform.as_deref().unwrap_or(usual);
     let Some(transform) = Transform::named(name) else {
         bail!("--transform {name}: one of {}", Transform::NAMES.join(", "));
     };
-    if args.threads > 0 {
-        // Fails only when a pool is there already, and there is none yet.
-        rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global().ok();
-    }
     let mut outcome = Outcome::Done;
     for job in &jobs {
         if let Outcome::LookAtIt = extract(args, job, &backbone, &transform)? {
@@ -111,7 +111,7 @@ fn extract(
         bail!("{}: none of the images could be read", args.images.display());
     }
     let secs = started.elapsed().as_secs_f64();
-    write(args, job, &extracted, &fingerprint, transform.name(), secs)?;
+    write(args, job, &extracted, &extraction, &fingerprint, secs)?;
     std::fs::remove_file(&parts).ok();
 
     for (path, why) in extracted.broken.iter().take(10) {
@@ -144,7 +144,18 @@ fn extract(
 fn open_backbone(args: &ExtractArgs) -> anyhow::Result<(Backbone, &'static str)> {
     let (Some(name), Some(weights)) = (args.backbone, &args.weights) else {
         let path = args.onnx.as_deref().context("--backbone with --weights, or --onnx, is needed")?;
-        return Ok((Backbone::open_onnx(path)?, "ours"));
+        let engine = args.onnx_runtime.as_deref().map_or(OnnxEngine::Found, OnnxEngine::Library);
+        let backbone = Backbone::open_onnx(path, engine)?;
+        match backbone.onnx_runner() {
+            Some(OnnxRunner::Rten) => eprintln!(
+                "note: rten runs the model. ONNX Runtime takes about half the time: pip install onnxruntime, or name its library with --onnx-runtime"
+            ),
+            Some(runner @ OnnxRunner::Runtime { library, .. }) => {
+                eprintln!("note: {runner} runs the model ({})", library.display());
+            }
+            None => {}
+        }
+        return Ok((backbone, "ours"));
     };
     let (opened, loaded) = Backbone::open(name, weights)?;
     if !loaded.unused.is_empty() {
@@ -184,7 +195,7 @@ fn up_to_date(out: &Path, fingerprint: &str) -> anyhow::Result<bool> {
     match record.as_ref().and_then(|record| record["fingerprint"].as_str()) {
         Some(earlier) if earlier == fingerprint => Ok(true),
         Some(_) => bail!(
-            "{} was made of other weights, another transform or other images; pass --force to replace it",
+            "{} was made of other weights or images, with another transform or another ONNX runtime; pass --force to replace it",
             out.display()
         ),
         None => Ok(refuse_existing(out, false).map(|()| false)?),
@@ -201,8 +212,8 @@ fn write(
     args: &ExtractArgs,
     job: &Job,
     extracted: &a2lp_train::Extracted,
+    extraction: &Extraction<'_>,
     fingerprint: &str,
-    transform: &str,
     secs: f64,
 ) -> anyhow::Result<()> {
     let Job { images, out } = job;
@@ -230,9 +241,10 @@ fn write(
         "a2lp": env!("CARGO_PKG_VERSION"),
         "command": crate::command_line(),
         "fingerprint": fingerprint,
-        "transform": transform,
+        "transform": extraction.transform.name(),
         "weights": args.weights.as_ref().or(args.onnx.as_ref()),
         "backbone": args.backbone,
+        "onnx_runner": extraction.backbone.onnx_runner().map(OnnxRunner::to_string),
         "images": images.images.len(),
         "columns": extracted.columns,
         "broken": broken,

@@ -2,12 +2,10 @@
 
 use crate::error::TrainError;
 use crate::networks::{Domain, EfficientNetLite0, Pass, ResNet};
+use crate::onnx::{OnnxEngine, OnnxModel, OnnxRunner};
 use crate::weights::{LoadedWeights, load};
-use a2lp_data::without_panic;
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
-use rten::ValueOrView;
-use rten_tensor::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +56,7 @@ pub struct Backbone {
 enum Network {
     ResNet(Box<ResNet>, Device),
     Lite0(Box<EfficientNetLite0>, Device),
-    Onnx(Box<rten::Model>),
+    Onnx(OnnxModel),
 }
 
 /// torchvision numbers the parts of a shortcut. What a file knows of a normalisation is the target's.
@@ -93,21 +91,18 @@ impl Backbone {
     }
 
     /// A network in ONNX with one input of images and one output of vectors.
-    pub fn open_onnx(path: &Path) -> Result<Self, TrainError> {
-        let wrong = |message: String| TrainError::Network { path: path.to_path_buf(), message };
-        if !path.is_file() {
-            return Err(wrong("no such file".into()));
+    pub fn open_onnx(path: &Path, engine: OnnxEngine<'_>) -> Result<Self, TrainError> {
+        let model = OnnxModel::open(path, engine)
+            .map_err(|message| TrainError::Network { path: path.to_path_buf(), message })?;
+        Ok(Backbone { network: Network::Onnx(model), file: path.to_path_buf() })
+    }
+
+    /// The program that runs an ONNX model; `None` for our own networks.
+    pub fn onnx_runner(&self) -> Option<&OnnxRunner> {
+        match &self.network {
+            Network::Onnx(model) => Some(&model.runner),
+            _ => None,
         }
-        let model = without_panic(|| rten::Model::load_file(path))
-            .and_then(|loaded| loaded.map_err(|error| error.to_string()))
-            .map_err(wrong)?;
-        if model.input_ids().len() != 1 {
-            return Err(wrong(format!("{} inputs; one, of images, is needed", model.input_ids().len())));
-        }
-        if model.output_ids().is_empty() {
-            return Err(wrong("no output".into()));
-        }
-        Ok(Backbone { network: Network::Onnx(Box::new(model)), file: path.to_path_buf() })
     }
 
     /// The file its weights came from.
@@ -132,14 +127,7 @@ impl Backbone {
                 in_parallel(images, count, side, device, |images| network.features(images, AS_TARGET))
                     .map_err(wrong)?
             }
-            Network::Onnx(model) => {
-                let images = rten_tensor::Tensor::from_data(&[count, 3, side, side], images);
-                let out = model.run_one(ValueOrView::from(images), None).map_err(|e| wrong(e.to_string()))?;
-                let out: rten_tensor::Tensor<f32> =
-                    out.try_into().map_err(|_| wrong("the output is not of float32".into()))?;
-                let shape = out.shape().to_vec();
-                (out.to_vec(), shape)
-            }
+            Network::Onnx(model) => model.run(images, count, side).map_err(wrong)?,
         };
         // 1 × 1 maps are vectors as well.
         let width = shape.iter().skip(1).product::<usize>();
@@ -294,11 +282,14 @@ mod tests {
     #[test]
     fn the_same_network_in_onnx() {
         let (images, expected) = expected();
-        let backbone = Backbone::open_onnx(&reference("narrow.onnx")).unwrap();
-        let (features, columns) = backbone.features(images, 2, 64).unwrap();
-        assert_eq!(columns, 64);
-        let error = largest_error(&features, &expected);
-        assert!(error <= 1e-4, "{error}");
+        // `Found` takes ONNX Runtime on machines that have it.
+        for engine in [OnnxEngine::Rten, OnnxEngine::Found] {
+            let backbone = Backbone::open_onnx(&reference("narrow.onnx"), engine).unwrap();
+            let (features, columns) = backbone.features(images.clone(), 2, 64).unwrap();
+            assert_eq!(columns, 64);
+            let error = largest_error(&features, &expected);
+            assert!(error <= 1e-4, "{:?}: {error}", backbone.onnx_runner());
+        }
     }
 
     #[test]
@@ -319,6 +310,12 @@ mod tests {
         .unwrap();
         assert!(Backbone::open(BackboneName::Resnet18, &hostile).is_err());
         assert!(Backbone::open(BackboneName::Resnet18, Path::new("none.pth")).is_err());
-        assert!(Backbone::open_onnx(&reference("narrow.json")).is_err());
+        for engine in [OnnxEngine::Rten, OnnxEngine::Found] {
+            assert!(Backbone::open_onnx(&reference("narrow.json"), engine).is_err());
+        }
+        // A library that is none is named, and nothing else is used in its place.
+        let library = OnnxEngine::Library(&hostile);
+        let error = Backbone::open_onnx(&reference("narrow.onnx"), library).err().unwrap().to_string();
+        assert!(error.contains("hostile.pth") && error.contains("not a library of ONNX Runtime"), "{error}");
     }
 }

@@ -3,14 +3,15 @@
 
 use crate::backbone::Backbone;
 use crate::error::TrainError;
-use a2lp_data::images::{ImageSet, Transform, decode};
+use a2lp_data::images::{ImageItem, ImageSet, Transform, decode};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::time::UNIX_EPOCH;
 
 /// An extraction to be done.
@@ -57,6 +58,9 @@ impl Extraction<'_> {
         let mut hash = Sha256::new();
         hash_file(&mut hash, self.backbone.file())?;
         hash.update(format!("{}\n{}\n{}\n", env!("CARGO_PKG_VERSION"), self.transform.name(), self.upright));
+        if let Some(runner) = self.backbone.onnx_runner() {
+            hash.update(format!("{runner}\n"));
+        }
         for image in &self.images.images {
             hash.update(stamp(&image.path));
         }
@@ -75,37 +79,49 @@ impl Extraction<'_> {
         let (mut columns, mut features) = read_parts(parts, fingerprint).map_err(fail)?;
         let resumed = features.len().checked_div(columns).unwrap_or(0).min(images.len());
         features.truncate(resumed * columns);
-        let mut file = None;
-        let mut done = resumed;
-        while done < images.len() {
-            if progress(done as u64, images.len() as u64).is_break() {
-                return Err(TrainError::Cancelled);
+        let batches: Vec<Range<usize>> = (resumed..images.len())
+            .step_by(self.batch.max(1))
+            .map(|start| start..images.len().min(start + self.batch.max(1)))
+            .collect();
+        // The next batch is read and transformed while the network looks at this one.
+        std::thread::scope(|scope| {
+            let (send, receive) = sync_channel(1);
+            let ahead = batches.clone();
+            scope.spawn(move || {
+                // Sending fails once nobody waits for more.
+                ahead.into_iter().try_for_each(|batch| send.send(self.pictures(batch)))
+            });
+            let mut file = None;
+            for batch in batches {
+                if progress(batch.start as u64, images.len() as u64).is_break() {
+                    return Err(TrainError::Cancelled);
+                }
+                let pictures = receive.recv().unwrap_or_else(|_| self.pictures(batch))?;
+                let rows = self.rows_of(&pictures, &mut columns)?;
+                // Only now is it known how wide a row is.
+                if file.is_none() {
+                    let head = Head { fingerprint: fingerprint.into(), columns };
+                    file = Some(open_parts(parts, &head, &features).map_err(fail)?);
+                }
+                if let Some(file) = &mut file {
+                    append(file, &rows).map_err(fail)?;
+                }
+                features.extend(rows);
             }
-            let batch = done..images.len().min(done + self.batch.max(1));
-            let pictures: Vec<Option<Vec<f32>>> = images[batch.clone()]
-                .par_iter()
-                .map(|image| match decode(&image.path, self.upright) {
-                    Ok(picture) => Ok(Some(self.transform.apply(&picture, 0))),
-                    Err(_) if self.skip_broken => Ok(None),
-                    Err(error) => Err(TrainError::Data(error)),
-                })
-                .collect::<Result<_, _>>()?;
-            let rows = self.rows_of(&pictures, &mut columns)?;
-            // Only now is it known how wide a row is.
-            if file.is_none() {
-                file = Some(
-                    open_parts(parts, &Head { fingerprint: fingerprint.into(), columns }, &features)
-                        .map_err(fail)?,
-                );
-            }
-            if let Some(file) = &mut file {
-                append(file, &rows).map_err(fail)?;
-            }
-            features.extend(rows);
-            done = batch.end;
-        }
-        let _ = progress(done as u64, images.len() as u64);
+            Ok(())
+        })?;
+        let _ = progress(images.len() as u64, images.len() as u64);
         Ok(self.sorted_out(features, columns, resumed))
+    }
+
+    /// What the network is to see of these images; `None` for one that cannot be read, if those may be left out.
+    fn pictures(&self, batch: Range<usize>) -> Result<Vec<Option<Vec<f32>>>, TrainError> {
+        let picture = |image: &ImageItem| match decode(&image.path, self.upright) {
+            Ok(picture) => Ok(Some(self.transform.apply(&picture, 0))),
+            Err(_) if self.skip_broken => Ok(None),
+            Err(error) => Err(TrainError::Data(error)),
+        };
+        self.images.images[batch].par_iter().map(picture).collect()
     }
 
     /// The features of a batch; rows of NaN stand for images that could not be read.

@@ -1,7 +1,7 @@
 //! Networks, feature extraction and training. This is the only crate that uses burn.
 //!
 //! ```text
-//! a2lp_data::images (files → tensors) ─► Backbone (burn, or ONNX through rten) ─► features ─► Extraction (resumable) ─► .npz
+//! a2lp_data::images (files → tensors) ─► Backbone (burn, or ONNX) ─► features ─► Extraction (resumable) ─► .npz
 //! images or features of both domains ─► Training (resumable: pseudo-labels ⟲ steps) ─► TrainedModel
 //! ```
 //!
@@ -28,9 +28,11 @@ mod device;
 mod draws;
 mod error;
 mod extract;
+mod layers;
 mod learners;
 mod losses;
 pub mod networks;
+mod onnx;
 mod training;
 mod weights;
 
@@ -40,6 +42,7 @@ pub use error::TrainError;
 pub use extract::{Extracted, Extraction};
 pub use learners::Learner;
 pub use networks::{Body, BodyShape, NetworkShape};
+pub use onnx::{OnnxEngine, OnnxRunner};
 pub use training::{
     CheckedTrainSettings, Inputs, Labeller, Losses, TrainObserver, TrainSettings, Trained, TrainedModel,
     TrainedRound, Training, TrainingLabels,

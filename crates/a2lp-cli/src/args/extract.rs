@@ -29,6 +29,10 @@ pub(crate) struct ExtractArgs {
     /// A network in ONNX with one input of images and one output of vectors, instead
     #[arg(long, value_name = "FILE", conflicts_with = "backbone", value_hint = ValueHint::FilePath)]
     pub(crate) onnx: Option<PathBuf>,
+    /// The library of ONNX Runtime that is to run the model. Without it: ORT_DYLIB_PATH, else the library of a Python package
+    /// `onnxruntime` that is installed here, else rten, which is part of a2lp and slower
+    #[arg(long, value_name = "FILE", requires = "onnx", value_hint = ValueHint::FilePath)]
+    pub(crate) onnx_runtime: Option<PathBuf>,
     /// Where the features go: .npz, .safetensors, or .npy with the labels and paths beside it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,

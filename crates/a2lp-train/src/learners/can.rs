@@ -43,7 +43,6 @@ impl Recipe for Can {
         let (by_source, by_target) = (counts(&batch.source), counts(&batch.target));
         let source = step.pass(Domain::Source, &batch.source.concat())?;
         let target = step.pass(Domain::Target, &batch.target.concat())?;
-        let objective = objective.with_trail(&source).with_trail(&target);
         let layers =
             [(source.features, target.features), (softmax(source.logits, 1), softmax(target.logits, 1))];
         let cdd = contrastive_discrepancy(&layers, &by_source, &by_target, step.classes());

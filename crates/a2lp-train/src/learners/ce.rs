@@ -26,6 +26,6 @@ impl Recipe for CrossEntropy {
         let target = step.target()?;
         let labels = target.labels.unwrap_or_default();
         let loss = weighted_cross_entropy(target.outputs.logits.clone(), &labels);
-        Ok(objective.with_trail(&target.outputs).and_target(loss, step.settings().target_weight))
+        Ok(objective.and_target(loss, step.settings().target_weight))
     }
 }

@@ -18,7 +18,7 @@ impl Recipe for Dann {
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
         let source = step.source()?;
         let target = step.target()?;
-        let objective = source.objective().with_trail(&target.outputs);
+        let objective = source.objective();
         Ok(with_discriminator(objective, step, &source.outputs, &target.outputs))
     }
 }

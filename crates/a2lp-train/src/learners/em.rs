@@ -17,6 +17,6 @@ impl Recipe for EntropyMinimisation {
         let objective = step.source()?.objective();
         let target = step.target()?;
         let weight = step.settings().target_weight * ramp(step.progress);
-        Ok(objective.with_trail(&target.outputs).and_target(entropy(target.outputs.logits), weight))
+        Ok(objective.and_target(entropy(target.outputs.logits), weight))
     }
 }

@@ -33,7 +33,7 @@ impl Recipe for Mstn {
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
         let source = step.source()?;
         let target = step.target()?;
-        let objective = source.objective().with_trail(&target.outputs);
+        let objective = source.objective();
         let objective = with_discriminator(objective, step, &source.outputs, &target.outputs);
         let source_classes: Vec<Option<u32>> = source.classes.iter().map(|&class| Some(class)).collect();
         let target_classes: Vec<Option<u32>> = match target.labels {

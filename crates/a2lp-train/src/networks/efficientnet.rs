@@ -1,6 +1,7 @@
 //! EfficientNet-Lite0: inverted bottlenecks with ReLU6, no squeeze and excitation, TensorFlow's "same" padding.
 
 use super::{DomainNorm, Pass, conv, pooled};
+use crate::layers::convolve;
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
@@ -71,12 +72,12 @@ impl EfficientNetLite0 {
 
     /// The pooled vector before the classifier.
     pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
-        let mut x = relu6(self.bn0.forward(self.conv_stem.forward(images), pass));
+        let mut x = relu6(self.bn0.forward(convolve(&self.conv_stem, images), pass));
         x = pass.after("conv_stem", x);
         for (at, block) in self.blocks.iter().enumerate() {
             x = pass.after(&format!("blocks.{at}"), block.forward(x, pass));
         }
-        pooled(relu6(self.bn1.forward(self.conv_head.forward(x), pass)))
+        pooled(relu6(self.bn1.forward(convolve(&self.conv_head, x), pass)))
     }
 
     /// Gives the source normalisations of its own, equal to the target's so far.
@@ -116,10 +117,10 @@ impl Block {
         let kept = self.skip.then(|| x.clone());
         let mut x = x;
         if let (Some(expand), Some(bn0)) = (&self.expand_conv, &self.bn0) {
-            x = relu6(bn0.forward(expand.forward(x), pass));
+            x = relu6(bn0.forward(convolve(expand, x), pass));
         }
-        x = relu6(self.bn1.forward(self.depthwise_conv.forward(x), pass));
-        x = self.bn2.forward(self.project_conv.forward(x), pass);
+        x = relu6(self.bn1.forward(convolve(&self.depthwise_conv, x), pass));
+        x = self.bn2.forward(convolve(&self.project_conv, x), pass);
         match kept {
             Some(kept) => x + kept,
             None => x,

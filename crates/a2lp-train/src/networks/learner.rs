@@ -1,6 +1,6 @@
 //! The network that is trained: a body that makes features, an optional bottleneck, a classifier, an optional discriminator.
 
-use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet, StemTrail};
+use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet};
 use crate::backbone::{BackboneName, LITE_NAMES, RESNET_NAMES};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
@@ -143,8 +143,6 @@ pub(crate) struct Outputs {
     /// The features in which domains are aligned: the bottleneck, or φ itself.
     pub(crate) aligned: Tensor<2>,
     pub(crate) logits: Tensor<2>,
-    /// Where burn's backward pass ends and ours begins.
-    pub(crate) trail: Option<StemTrail>,
 }
 
 /// The network that is trained.
@@ -240,13 +238,8 @@ impl LearnerNetwork {
     }
 
     pub(crate) fn forward(&self, batch: Batch, pass: Pass) -> Outputs {
-        let mut trail = None;
         let features = match (&self.body, batch) {
-            (BodyNetwork::LeNet(network), Batch::Images(images)) => {
-                let (features, back) = network.features(images, pass);
-                trail = Some(back);
-                features
-            }
+            (BodyNetwork::LeNet(network), Batch::Images(images)) => network.features(images, pass),
             (BodyNetwork::Adapter(network), Batch::Rows(rows)) => network.features(rows, pass),
             (BodyNetwork::ResNet(network), Batch::Images(images)) => network.features(images, pass),
             (BodyNetwork::Lite0(network), Batch::Images(images)) => network.features(images, pass),
@@ -257,17 +250,12 @@ impl LearnerNetwork {
             None => features.clone(),
         };
         let logits = self.classifier.forward(aligned.clone());
-        Outputs { features, aligned, logits, trail }
+        Outputs { features, aligned, logits }
     }
 
-    /// The gradients of all parameters, from a loss and the trails of all that went through.
-    pub(crate) fn gradients(&self, loss: &Tensor<1>, trails: &[StemTrail]) -> GradientsParams {
-        let mut all = loss.backward();
-        let mut gradients = GradientsParams::from_module(&mut all, self);
-        if let BodyNetwork::LeNet(network) = &self.body {
-            network.finish_gradients(trails, |out| out.grad(&all), &mut gradients);
-        }
-        gradients
+    /// The gradients of all parameters.
+    pub(crate) fn gradients(&self, loss: &Tensor<1>) -> GradientsParams {
+        GradientsParams::from_module(&mut loss.backward(), self)
     }
 
     /// Gives the source normalisations of its own, equal to the target's so far.

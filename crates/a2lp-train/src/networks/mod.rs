@@ -7,7 +7,6 @@ mod learner;
 mod lenet;
 mod norm;
 mod resnet;
-mod stem;
 
 pub use adapter::Adapter;
 pub use discriminator::Discriminator;
@@ -15,7 +14,6 @@ pub use efficientnet::EfficientNetLite0;
 pub(crate) use learner::{Batch, LearnerNetwork, Outputs};
 pub use learner::{Body, BodyShape, NetworkShape};
 pub use lenet::LeNet;
-pub(crate) use lenet::StemTrail;
 pub use norm::{Domain, DomainNorm, Pass};
 pub use resnet::ResNet;
 

@@ -1,5 +1,6 @@
 //! Batch normalisation with statistics, scale and shift of its own for each domain.
 
+use crate::layers::batch_norm;
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::{Device, Tensor};
 
@@ -109,20 +110,25 @@ impl Norm {
     fn by_batch(&self, x: Tensor<3>) -> Tensor<3> {
         let [batch, channels, places] = x.dims();
         let count = (batch * places) as f64;
-        let mean = x.clone().mean_dim(2).mean_dim(0);
-        let centred = x - mean.clone();
-        let variance = (centred.clone() * centred.clone()).mean_dim(2).mean_dim(0);
-        let note = |state: &RunningState<Tensor<1>>, value: Tensor<3>| {
-            let value = value.reshape([channels]).detach();
+        let (weight, bias) = (self.weight.val(), self.bias.val());
+        let (normalised, mean, variance) =
+            batch_norm(&x, &weight, &bias, self.epsilon).unwrap_or_else(|| {
+                let mean = x.clone().mean_dim(2).mean_dim(0);
+                let centred = x - mean.clone();
+                let variance = (centred.clone() * centred.clone()).mean_dim(2).mean_dim(0);
+                let scale = along_channels(weight) / (variance.clone() + self.epsilon).sqrt();
+                let statistic = |value: Tensor<3>| value.reshape([channels]).detach();
+                (centred * scale + along_channels(bias), statistic(mean), statistic(variance))
+            });
+        let note = |state: &RunningState<Tensor<1>>, value: Tensor<1>| {
             state.update(state.value_sync() * (1.0 - MOMENTUM) + value * MOMENTUM);
             // A new value is pending until it is asked for; whoever looks at the network next is to see it.
             state.value_sync();
         };
         note(&self.running_mean, mean);
         // The batch is normalised by its own variance; what is noted is an estimate of everyone's.
-        note(&self.running_var, variance.clone() * (count / (count - 1.0).max(1.0)));
-        let scale = along_channels(self.weight.val()) / (variance + self.epsilon).sqrt();
-        centred * scale + along_channels(self.bias.val())
+        note(&self.running_var, variance * (count / (count - 1.0).max(1.0)));
+        normalised
     }
 }
 

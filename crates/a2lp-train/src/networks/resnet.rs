@@ -1,6 +1,7 @@
 //! torchvision's ResNet v1: the stride of a bottleneck is on its 3 × 3 convolution.
 
 use super::{DomainNorm, Pass, conv, pooled};
+use crate::layers::{convolve, max_pool};
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
@@ -101,8 +102,8 @@ impl ResNet {
 
     /// The pooled vector before the classifier.
     pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
-        let x = relu(self.bn1.forward(self.conv1.forward(images), pass));
-        let mut x = pass.after("conv1", self.maxpool.forward(x));
+        let x = relu(self.bn1.forward(convolve(&self.conv1, images), pass));
+        let mut x = pass.after("conv1", max_pool(&self.maxpool, x));
         for (name, layer) in Self::LAYERS[1..].iter().zip(self.layers()) {
             for block in layer {
                 x = block.forward(x, pass);
@@ -151,13 +152,13 @@ impl Block {
 
     fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
         let short = match &self.downsample {
-            Some(shortcut) => shortcut.bn1.forward(shortcut.conv.forward(x.clone()), pass),
+            Some(shortcut) => shortcut.bn1.forward(convolve(&shortcut.conv, x.clone()), pass),
             None => x.clone(),
         };
-        let x = relu(self.bn1.forward(self.conv1.forward(x), pass));
-        let mut x = self.bn2.forward(self.conv2.forward(x), pass);
+        let x = relu(self.bn1.forward(convolve(&self.conv1, x), pass));
+        let mut x = self.bn2.forward(convolve(&self.conv2, x), pass);
         if let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) {
-            x = bn3.forward(conv3.forward(relu(x)), pass);
+            x = bn3.forward(convolve(conv3, relu(x)), pass);
         }
         relu(x + short)
     }

@@ -9,24 +9,16 @@ use super::{Inputs, Losses, Plan, Training, Weighted};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
 use crate::losses::{cross_entropy, scalar};
-use crate::networks::{Batch, Domain, Outputs, Pass, StemTrail};
+use crate::networks::{Batch, Domain, Outputs, Pass};
 use burn::tensor::{Device, Tensor};
 
 /// What a step minimises.
 pub(crate) struct Objective {
     total: Tensor<1>,
     losses: Losses,
-    /// Of all batches that went through the network for it.
-    trails: Vec<StemTrail>,
 }
 
 impl Objective {
-    /// Also follows the gradient of this batch through the network.
-    pub(crate) fn with_trail(mut self, outputs: &Outputs) -> Self {
-        self.trails.extend(outputs.trail.clone());
-        self
-    }
-
     /// Adds the loss on the target.
     pub(crate) fn and_target(mut self, loss: Tensor<1>, weight: f64) -> Self {
         self.losses.target = scalar(&loss);
@@ -53,7 +45,7 @@ impl SourceBatch {
     pub(crate) fn objective(&self) -> Objective {
         let total = cross_entropy(self.outputs.logits.clone(), &self.classes);
         let losses = Losses { source: scalar(&total), ..Losses::default() };
-        Objective { total, losses, trails: self.outputs.trail.iter().cloned().collect() }
+        Objective { total, losses }
     }
 }
 
@@ -123,7 +115,7 @@ impl Step<'_> {
     /// Moves the weights down the gradient.
     fn descend(self, objective: Objective, rate: f64) -> Losses {
         let (settings, state) = (self.training.settings, self.state);
-        let gradients = state.network.gradients(&objective.total, &objective.trails);
+        let gradients = state.network.gradients(&objective.total);
         let group = |name: &str, dimensions: usize| settings.group(name, dimensions, rate);
         let network = state.network.clone();
         state.network = state.sgd.step(network, gradients, settings.momentum, group);
