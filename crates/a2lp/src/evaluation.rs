@@ -5,6 +5,7 @@
 use crate::affinity::Affinity;
 use crate::error::{Domain, Error};
 use crate::features::ROWS_PER_TASK;
+use crate::kernels::{Loops, vectorised};
 use crate::labels::{ClassId, Classes, remove_rows};
 use crate::observer::{Attempt, FinishedRound, Observer};
 use crate::propagation::SoftLabels;
@@ -296,59 +297,123 @@ struct GraphParts {
 }
 
 impl GraphParts {
-    /// One pass over the entries. What is looked up for every neighbour is first put in the order of the graph.
+    /// One pass over the entries for up to sixteen classes.
     fn measure(
         affinity: &Affinity<'_>,
         soft: &SoftLabels,
         labels: &[Option<ClassId>],
         class_of: &(dyn Fn(usize) -> ClassId + Sync),
     ) -> Self {
-        let (nodes, numbering) = (affinity.nodes(), affinity.numbering());
-        let ordered =
-            || (0..nodes).into_par_iter().with_min_len(ROWS_PER_TASK).map(|at| numbering.node_at(at));
-        let classes: Vec<ClassId> = ordered().map(class_of).collect();
-        let is_labelled: Vec<bool> = ordered().map(|node| labels[node].is_some()).collect();
-        let roots: Vec<f64> = ordered().map(|node| affinity.degree(node).sqrt()).collect();
-        let width = soft.classes();
-        // F divided by the roots of the row sums; 0 for isolated nodes, which have no entries.
-        let mut scaled = vec![0f32; nodes * width];
-        scaled.par_chunks_mut(width.max(1)).enumerate().with_min_len(ROWS_PER_TASK).for_each(
-            |(at, scaled)| {
-                let root = if roots[at] > 0.0 { roots[at].recip() } else { 0.0 };
-                let row = soft.row(numbering.node_at(at));
-                scaled.iter_mut().zip(row).for_each(|(to, &from)| *to = (f64::from(from) * root) as f32);
-            },
-        );
+        let graph = LabelledGraph { affinity, soft, labels, class_of };
+        let mut sum = GraphParts::default();
+        for first in (0..soft.classes()).step_by(16) {
+            let parts = match soft.classes() - first {
+                ..=4 => graph.parts::<4>(first),
+                5..=8 => graph.parts::<8>(first),
+                9..=12 => graph.parts::<12>(first),
+                _ => graph.parts::<16>(first),
+            };
+            // Weights are the same in every pass.
+            (sum.all, sum.labelled_unlabelled) = (parts.all, parts.labelled_unlabelled);
+            sum.same_class += parts.same_class;
+            sum.other_class += parts.other_class;
+        }
+        sum
+    }
+
+    fn add(self, other: Self) -> Self {
+        GraphParts {
+            all: self.all + other.all,
+            labelled_unlabelled: self.labelled_unlabelled + other.labelled_unlabelled,
+            same_class: self.same_class + other.same_class,
+            other_class: self.other_class + other.other_class,
+        }
+    }
+}
+
+/// A graph whose nodes all have a class, known or true.
+struct LabelledGraph<'a> {
+    affinity: &'a Affinity<'a>,
+    soft: &'a SoftLabels,
+    labels: &'a [Option<ClassId>],
+    class_of: &'a (dyn Fn(usize) -> ClassId + Sync),
+}
+
+/// What is looked up for every neighbour, side by side.
+#[derive(Clone, Copy)]
+struct Looked<const W: usize> {
+    /// Some of its scores, divided by the root of its row sum; 0 for isolated nodes, which have no entries.
+    scores: [f32; W],
+    /// The root of its row sum.
+    root: f32,
+    class: ClassId,
+    is_labelled: bool,
+}
+
+impl LabelledGraph<'_> {
+    /// The sums, where scores are those of up to `W` classes from `first` on.
+    fn parts<const W: usize>(&self, first: usize) -> GraphParts {
+        let (nodes, numbering) = (self.affinity.nodes(), self.affinity.numbering());
+        let looked = |position: usize| {
+            let node = numbering.node_at(position);
+            let root = self.affinity.degree(node).sqrt();
+            let scale = if root > 0.0 { root.recip() } else { 0.0 };
+            let row = &self.soft.row(node)[first..];
+            let scores =
+                std::array::from_fn(|c| row.get(c).map_or(0.0, |&score| (f64::from(score) * scale) as f32));
+            Looked {
+                scores,
+                root: root as f32,
+                class: (self.class_of)(node),
+                is_labelled: self.labels[node].is_some(),
+            }
+        };
+        let looked: Vec<Looked<W>> =
+            (0..nodes).into_par_iter().with_min_len(ROWS_PER_TASK).map(looked).collect();
         let tasks: Vec<GraphParts> = (0..nodes.div_ceil(ROWS_PER_TASK))
             .into_par_iter()
             .map_init(Vec::new, |row, task| {
-                let mut parts = GraphParts::default();
                 let start = task * ROWS_PER_TASK;
-                for at in start..nodes.min(start + ROWS_PER_TASK) {
-                    let own = &scaled[at * width..][..width];
-                    for &(other, s) in affinity.normalised_row(at, row) {
-                        let other = other as usize;
-                        let weight = f64::from(s) * roots[at] * roots[other];
-                        let is_same = classes[at] == classes[other];
-                        parts.all += weight;
-                        if is_same && is_labelled[at] != is_labelled[other] {
-                            parts.labelled_unlabelled += weight;
-                        }
-                        let others = &scaled[other * width..][..width];
-                        let distance: f32 = own.iter().zip(others).map(|(a, b)| (a - b) * (a - b)).sum();
-                        let part = if is_same { &mut parts.same_class } else { &mut parts.other_class };
-                        *part += weight * f64::from(distance);
-                    }
-                }
-                parts
+                let rows = start..nodes.min(start + ROWS_PER_TASK);
+                rows.fold(GraphParts::default(), |sum, at| {
+                    let entries = self.affinity.normalised_row(at, row);
+                    sum.add(vectorised(RowParts { own: &looked[at], entries, looked: &looked }))
+                })
             })
             .collect();
-        tasks.into_iter().fold(GraphParts::default(), |a, b| GraphParts {
-            all: a.all + b.all,
-            labelled_unlabelled: a.labelled_unlabelled + b.labelled_unlabelled,
-            same_class: a.same_class + b.same_class,
-            other_class: a.other_class + b.other_class,
-        })
+        tasks.into_iter().fold(GraphParts::default(), GraphParts::add)
+    }
+}
+
+/// The sums over the entries of a row.
+struct RowParts<'a, const W: usize> {
+    own: &'a Looked<W>,
+    entries: &'a [(u32, f32)],
+    looked: &'a [Looked<W>],
+}
+
+impl<const W: usize> Loops for RowParts<'_, W> {
+    type Output = GraphParts;
+
+    #[inline(always)]
+    fn run(self) -> GraphParts {
+        let (own, mut parts) = (self.own, GraphParts::default());
+        for &(other, s) in self.entries {
+            let other = &self.looked[other as usize];
+            let weight = f64::from(s * own.root * other.root);
+            let is_same = own.class == other.class;
+            parts.all += weight;
+            if is_same && own.is_labelled != other.is_labelled {
+                parts.labelled_unlabelled += weight;
+            }
+            let mut squares = [0f32; W];
+            for c in 0..W {
+                squares[c] = (own.scores[c] - other.scores[c]).powi(2);
+            }
+            let part = weight * f64::from(squares.iter().sum::<f32>());
+            *(if is_same { &mut parts.same_class } else { &mut parts.other_class }) += part;
+        }
+        parts
     }
 }
 

@@ -1,7 +1,9 @@
 //! From scores to answers: label, probabilities, confidence, margin and status of every target item.
 
+use crate::features::ROWS_PER_TASK;
 use crate::labels::ClassId;
 use crate::propagation::{SoftLabels, widened};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// What can be said of a target item.
@@ -52,49 +54,70 @@ pub struct PseudoLabels {
 /// Scores of an item that sum to no more than this say nothing.
 const LEAST_SUM: f64 = 1e-12;
 
+/// What is known of one item, to be changed.
+struct ItemMut<'a> {
+    /// Its probabilities.
+    row: &'a mut [f32],
+    label: &'a mut Option<ClassId>,
+    status: &'a mut Status,
+    confidence: &'a mut f32,
+    margin: &'a mut f32,
+}
+
+impl ItemMut<'_> {
+    /// Label, confidence and margin from the probabilities and the status.
+    fn conclude(&mut self, candidates: &[bool], k: usize) {
+        let trusted = *self.status == Status::Labelled;
+        *self.confidence = if trusted { entropy_weight(self.row, k) } else { 0.0 };
+        *self.margin = if trusted { margin(self.row) } else { 0.0 };
+        let reached = *self.status != Status::Unreached;
+        *self.label = best_class(self.row, candidates).filter(|_| reached);
+    }
+}
+
 impl PseudoLabels {
     /// Reads the rows of F of these nodes. `candidates` are the classes with a labelled node: K of eq. 8.
     pub(crate) fn read(
         soft: &SoftLabels,
-        nodes: impl ExactSizeIterator<Item = usize>,
+        nodes: impl IntoParallelIterator<Iter: IndexedParallelIterator<Item = usize>>,
         reached: &[bool],
         candidates: &[bool],
     ) -> Self {
+        let nodes = nodes.into_par_iter();
         let (classes, items) = (candidates.len(), nodes.len());
         let k = candidates.iter().filter(|&&c| c).count();
         let mut read = PseudoLabels {
             classes,
-            labels: Vec::with_capacity(items),
-            probabilities: Vec::with_capacity(items * classes),
-            confidence: Vec::with_capacity(items),
-            margin: Vec::with_capacity(items),
-            status: Vec::with_capacity(items),
+            labels: vec![None; items],
+            probabilities: vec![0.0; items * classes],
+            confidence: vec![0.0; items],
+            margin: vec![0.0; items],
+            status: vec![Status::Unreached; items],
         };
-        for node in nodes {
+        read.par_items().zip(nodes).for_each(|(item, node)| {
             let (row, reached) = (soft.row(node), reached[node]);
             let best = best_class(row, candidates);
             // Conjugate gradients may leave entries like -1e-9.
             let clipped = |c: usize| if candidates[c] { f64::from(row[c].max(0.0)) } else { 0.0 };
             let sum: f64 = (0..classes).map(clipped).sum();
-            let start = read.probabilities.len();
-            if reached && sum > 0.0 {
-                read.probabilities.extend((0..classes).map(|c| (clipped(c) / sum) as f32));
-            } else {
-                read.probabilities.extend(candidates.iter().map(|&c| if c { 1.0 / k as f32 } else { 0.0 }));
+            for (class, p) in item.row.iter_mut().enumerate() {
+                *p = match () {
+                    () if reached && sum > 0.0 => (clipped(class) / sum) as f32,
+                    () if candidates[class] => 1.0 / k as f32,
+                    () => 0.0,
+                };
             }
-            let p = &read.probabilities[start..];
             let largest = best.map_or(0.0, |c| row[c as usize]);
-            let status = match () {
+            *item.status = match () {
                 () if !reached => Status::Unreached,
                 () if sum <= 0.0 || largest <= soft.error() => Status::Weak,
                 () => Status::Labelled,
             };
-            let trusted = status == Status::Labelled;
-            read.confidence.push(if trusted { entropy_weight(p, k) } else { 0.0 });
-            read.margin.push(if trusted { margin(p) } else { 0.0 });
-            read.labels.push(if status == Status::Unreached { None } else { best });
-            read.status.push(status);
-        }
+            let trusted = *item.status == Status::Labelled;
+            *item.confidence = if trusted { entropy_weight(item.row, k) } else { 0.0 };
+            *item.margin = if trusted { margin(item.row) } else { 0.0 };
+            *item.label = if reached { best } else { None };
+        });
         read
     }
 
@@ -117,19 +140,18 @@ impl PseudoLabels {
         let (items, classes) = (views[0].len(), candidates.len());
         let k = candidates.iter().filter(|&&c| c).count();
         let mut vote = views[0].clone();
-        for item in 0..items {
-            for class in 0..classes {
-                let at = item * classes + class;
-                let sum: f64 = views.iter().map(|view| f64::from(view.probabilities[at])).sum();
-                vote.probabilities[at] = (sum / views.len() as f64) as f32;
+        vote.par_items().zip(0..items).for_each(|(mut item, at)| {
+            for (class, p) in item.row.iter_mut().enumerate() {
+                let of_class = |view: &PseudoLabels| f64::from(view.probabilities[at * classes + class]);
+                *p = (views.iter().map(of_class).sum::<f64>() / views.len() as f64) as f32;
             }
-            vote.status[item] = match () {
-                () if views.iter().any(|view| view.status[item] == Status::Labelled) => Status::Labelled,
-                () if views.iter().any(|view| view.status[item] == Status::Weak) => Status::Weak,
+            *item.status = match () {
+                () if views.iter().any(|view| view.status[at] == Status::Labelled) => Status::Labelled,
+                () if views.iter().any(|view| view.status[at] == Status::Weak) => Status::Weak,
                 () => Status::Unreached,
             };
-            vote.conclude(item, candidates, k);
-        }
+            item.conclude(candidates, k);
+        });
         vote
     }
 
@@ -151,16 +173,14 @@ impl PseudoLabels {
 
     /// pᵢⱼ ← pᵢⱼ·factorⱼ, rows scaled to sum 1 again.
     pub(crate) fn scale_classes(&mut self, factors: &[f64], candidates: &[bool]) {
-        let classes = factors.len();
         let k = candidates.iter().filter(|&&c| c).count();
-        for item in 0..self.len() {
-            let row = &mut self.probabilities[item * classes..][..classes];
-            let sum: f64 = row.iter().zip(factors).map(|(&p, f)| f64::from(p) * f).sum();
+        self.par_items().for_each(|mut item| {
+            let sum: f64 = item.row.iter().zip(factors).map(|(&p, f)| f64::from(p) * f).sum();
             if sum > 0.0 {
-                row.iter_mut().zip(factors).for_each(|(p, f)| *p = (f64::from(*p) * f / sum) as f32);
+                item.row.iter_mut().zip(factors).for_each(|(p, f)| *p = (f64::from(*p) * f / sum) as f32);
             }
-            self.conclude(item, candidates, k);
-        }
+            item.conclude(candidates, k);
+        });
     }
 
     /// Puts a person's word about an item in place of the label: a class, or that no class fits.
@@ -190,30 +210,34 @@ impl PseudoLabels {
 
     /// p ← (1 − share)·p + share·q, where q are rows of `scores` scaled to sum 1; rows without a score stay.
     pub(crate) fn blend(&mut self, scores: &[f32], share: f64, candidates: &[bool]) {
-        let classes = candidates.len();
         let k = candidates.iter().filter(|&&c| c).count();
-        for (item, scores) in scores.chunks_exact(classes.max(1)).enumerate() {
+        let rows = scores.par_chunks_exact(candidates.len().max(1));
+        self.par_items().zip(rows).for_each(|(mut item, scores)| {
             let sum: f64 = scores.iter().map(|&score| f64::from(score.max(0.0))).sum();
             if sum > LEAST_SUM {
-                let row = &mut self.probabilities[item * classes..][..classes];
-                for (p, &score) in row.iter_mut().zip(scores) {
+                for (p, &score) in item.row.iter_mut().zip(scores) {
                     let smoothed = f64::from(score.max(0.0)) / sum;
                     *p = ((1.0 - share) * f64::from(*p) + share * smoothed) as f32;
                 }
             }
-            self.conclude(item, candidates, k);
-        }
+            item.conclude(candidates, k);
+        });
     }
 
-    /// Label, confidence and margin of an item from its probabilities and its status.
-    fn conclude(&mut self, item: usize, candidates: &[bool], k: usize) {
-        let classes = candidates.len();
-        let p = &self.probabilities[item * classes..][..classes];
-        let trusted = self.status[item] == Status::Labelled;
-        self.confidence[item] = if trusted { entropy_weight(p, k) } else { 0.0 };
-        self.margin[item] = if trusted { margin(p) } else { 0.0 };
-        let reached = self.status[item] != Status::Unreached;
-        self.labels[item] = best_class(p, candidates).filter(|_| reached);
+    /// Every item, to be changed on all threads.
+    fn par_items(&mut self) -> impl IndexedParallelIterator<Item = ItemMut<'_>> {
+        let rows = self.probabilities.par_chunks_exact_mut(self.classes.max(1));
+        let labels = self.labels.par_iter_mut().zip(&mut self.status);
+        let figures = self.confidence.par_iter_mut().zip(&mut self.margin);
+        rows.zip(labels).zip(figures).with_min_len(ROWS_PER_TASK).map(
+            |((row, (label, status)), (confidence, margin))| ItemMut {
+                row,
+                label,
+                status,
+                confidence,
+                margin,
+            },
+        )
     }
 
     /// Share of the items that all views give the same label.

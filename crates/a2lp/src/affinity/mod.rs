@@ -1,11 +1,13 @@
 //! The graph as a matrix: A + Aᵀ (eq. 6) and its normalised form S = D^-½ A D^-½ (eq. 7).
 //! Hands on an operator that multiplies by S.
 
+mod edges;
 mod full;
 mod sparse;
 
+pub(crate) use edges::{BaseEdges, symmetrise};
 pub(crate) use full::full_graph;
-pub(crate) use sparse::{degree, symmetrise, times};
+pub(crate) use sparse::{degree, times};
 
 use crate::labels::ClassId;
 use crate::neighbours::Numbering;

@@ -1,93 +1,98 @@
 //! The k-nearest-neighbour graph as a compressed sparse matrix, in blocks of rows.
 
-use super::{Affinity, Edges, inverse_root};
-use crate::error::Error;
-use crate::features::SEGMENT;
-use crate::kernels::{Loops, vectorised};
-use crate::neighbours::{NeighbourLists, Numbering, Ranked};
-use crate::similarity::Similarity;
+use crate::features::{ROWS_PER_TASK, SEGMENT};
+use crate::kernels::{Loops, prefetch, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Rows in compressed form, columns ascending; values are sᵢⱼ. Rows and columns are positions.
 pub(super) struct SparseGraph {
+    /// The rows of the nodes that were searched for, and in the last block those of the anchors, which may be long and are summed
+    /// up in segments.
     blocks: Vec<Block>,
     layout: Layout,
-    /// Nodes that were searched for; the rows of those after them, which may be long, are summed up in segments.
-    searched: usize,
 }
 
 /// Consecutive rows: row r of the block has the entries `starts[r]..starts[r + 1]`.
-struct Block {
+pub(super) struct Block {
     starts: Vec<usize>,
     entries: Vec<(u32, f32)>,
 }
 
 impl Block {
+    pub(super) fn with_capacity(rows: usize, entries: usize) -> Self {
+        let mut starts = Vec::with_capacity(rows + 1);
+        starts.push(0);
+        Block { starts, entries: Vec::with_capacity(entries) }
+    }
+
+    /// Adds an entry to the row that was begun; columns come in ascending order, and weights in the same column are added up.
+    pub(super) fn add(&mut self, column: u32, weight: f32) {
+        let begun = self.starts.last().copied().unwrap_or(0);
+        match self.entries[begun..].last_mut() {
+            Some(last) if last.0 == column => last.1 += weight,
+            _ => self.entries.push((column, weight)),
+        }
+    }
+
+    /// Ends a row, and returns its entries.
+    pub(super) fn end_row(&mut self) -> &[(u32, f32)] {
+        let begun = self.starts.last().copied().unwrap_or(0);
+        self.starts.push(self.entries.len());
+        &self.entries[begun..]
+    }
+
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
+    /// Multiplies every entry by the factors of its row and its column; `first` is the position of the first row.
+    pub(super) fn multiply(&mut self, first: usize, factors: &[f64]) {
+        for (row, bounds) in self.starts.windows(2).enumerate() {
+            let own = factors[first + row];
+            for (column, value) in &mut self.entries[bounds[0]..bounds[1]] {
+                *value = (f64::from(*value) * (own * factors[*column as usize])) as f32;
+            }
+        }
+    }
+
     fn row(&self, row: usize) -> &[(u32, f32)] {
         &self.entries[self.starts[row]..self.starts[row + 1]]
     }
 }
 
-/// How nodes are cut into blocks of 2^shift rows: enough blocks to share the work out, few enough to send entries from
-/// each to each.
+/// How the nodes that were searched for are cut into blocks of 2^shift rows: enough blocks to share the work out, few enough to
+/// send entries from each to each. Anchors come after them.
 #[derive(Clone, Copy)]
-struct Layout {
-    nodes: usize,
+pub(super) struct Layout {
+    searched: usize,
     shift: u32,
 }
 
 impl Layout {
-    fn new(nodes: usize) -> Self {
-        Layout { nodes, shift: nodes.div_ceil(128).max(64).next_power_of_two().ilog2() }
+    pub(super) fn new(searched: usize) -> Self {
+        Layout { searched, shift: searched.div_ceil(128).max(64).next_power_of_two().ilog2() }
     }
 
-    fn blocks(self) -> usize {
-        self.nodes.div_ceil(1 << self.shift)
+    /// Blocks of nodes that were searched for.
+    pub(super) fn blocks(self) -> usize {
+        self.searched.div_ceil(1 << self.shift)
     }
 
-    fn rows(self, block: usize) -> Range<usize> {
-        block << self.shift..self.nodes.min((block + 1) << self.shift)
+    pub(super) fn rows(self, block: usize) -> Range<usize> {
+        self.first(block)..self.searched.min((block + 1) << self.shift)
     }
 
-    fn block_of(self, node: usize) -> usize {
-        node >> self.shift
-    }
-}
-
-/// A directed edge on its way to the node it points at.
-#[derive(Clone, Copy)]
-struct Edge {
-    from: u32,
-    to: u32,
-    weight: f32,
-}
-
-/// A + Aᵀ of the lists, normalised. A mutual pair weighs 2ε, a one-way pair ε.
-pub(crate) fn symmetrise(lists: &NeighbourLists, similarity: Similarity) -> Result<Affinity<'static>, Error> {
-    let layout = Layout::new(lists.nodes());
-    let directed = Directed { lists, similarity, numbering: Numbering::new(lists.order()) };
-    let (mut blocks, degrees): (Vec<Block>, Vec<Vec<f64>>) = directed
-        .edges_by_target(layout)
-        .into_par_iter()
-        .enumerate()
-        .map(|(block, incoming)| directed.merge(layout.rows(block), incoming))
-        .unzip();
-    let degrees = degrees.concat();
-    if let Some(position) = degrees.iter().position(|d| !d.is_finite()) {
-        return Err(Error::WeightOverflow(directed.numbering.node_at(position)));
+    /// The first row of a block, or of the anchors.
+    pub(super) fn first(self, block: usize) -> usize {
+        self.searched.min(block << self.shift)
     }
 
-    let scale: Vec<f64> = degrees.iter().map(|&degree| inverse_root(degree)).collect();
-    blocks.par_iter_mut().enumerate().for_each(|(block, Block { starts, entries })| {
-        for (node, row) in layout.rows(block).zip(starts.windows(2)) {
-            for (column, value) in &mut entries[row[0]..row[1]] {
-                *value = (f64::from(*value) * (scale[node] * scale[*column as usize])) as f32;
-            }
-        }
-    });
-    let graph = SparseGraph { blocks, layout, searched: lists.searched() };
-    Ok(Affinity::new(Edges::Sparse(graph), directed.numbering, degrees))
+    pub(super) fn block_of(self, position: usize) -> usize {
+        if position < self.searched { position >> self.shift } else { self.blocks() }
+    }
 }
 
 /// The entries of a row that lie in one segment, one segment after the other.
@@ -99,108 +104,16 @@ pub(crate) fn segments(row: &[(u32, f32)], searched: usize) -> impl Iterator<Ite
     row.chunk_by(move |a, b| segment(a.0) == segment(b.0))
 }
 
-/// The edges of neighbour lists, each from the node that lists the other.
-struct Directed<'a> {
-    lists: &'a NeighbourLists,
-    similarity: Similarity,
-    numbering: Numbering,
-}
-
-impl Directed<'_> {
-    /// The neighbours of the node at a position.
-    fn of(&self, position: usize) -> &[Ranked] {
-        self.lists.of(self.numbering.node_at(position))
-    }
-
-    fn position(&self, neighbour: &Ranked) -> usize {
-        self.numbering.position_of(neighbour.node() as usize)
-    }
-
-    /// The edges that point into each block, as one pile from every block they come from; all in ascending order of origin.
-    fn edges_by_target(&self, layout: Layout) -> Vec<Vec<Vec<Edge>>> {
-        let sent: Vec<Vec<Vec<Edge>>> = (0..layout.blocks())
-            .into_par_iter()
-            .map(|block| {
-                let mut sizes = vec![0; layout.blocks()];
-                for position in layout.rows(block) {
-                    self.of(position).iter().for_each(|r| sizes[layout.block_of(self.position(r))] += 1);
-                }
-                let mut piles: Vec<Vec<Edge>> = sizes.into_iter().map(Vec::with_capacity).collect();
-                for position in layout.rows(block) {
-                    for neighbour in self.of(position) {
-                        let weight = self.similarity.weight(neighbour.score());
-                        let to = self.position(neighbour);
-                        if weight > 0.0 {
-                            let edge = Edge { from: position as u32, to: to as u32, weight };
-                            piles[layout.block_of(to)].push(edge);
-                        }
-                    }
-                }
-                piles
-            })
-            .collect();
-        let mut received: Vec<Vec<Vec<Edge>>> = vec![Vec::new(); layout.blocks()];
-        for piles in sent {
-            received.iter_mut().zip(piles).for_each(|(received, pile)| received.push(pile));
-        }
-        received
-    }
-
-    /// The rows of A + Aᵀ and their sums: what the nodes list and who lists them.
-    fn merge(&self, rows: Range<usize>, incoming: Vec<Vec<Edge>>) -> (Block, Vec<f64>) {
-        // Incoming edges by node; they come in ascending order of origin and stay so.
-        let mut ends = vec![0usize; rows.len() + 1];
-        incoming.iter().flatten().for_each(|edge| ends[edge.to as usize - rows.start + 1] += 1);
-        for row in 0..rows.len() {
-            ends[row + 1] += ends[row];
-        }
-        let mut listed_by = vec![(0u32, 0f32); ends[rows.len()]];
-        let mut next = ends.clone();
-        for edge in incoming.into_iter().flatten() {
-            let slot = &mut next[edge.to as usize - rows.start];
-            listed_by[*slot] = (edge.from, edge.weight);
-            *slot += 1;
-        }
-
-        let outgoing: usize = rows.clone().map(|position| self.of(position).len()).sum();
-        let mut entries: Vec<(u32, f32)> = Vec::with_capacity(listed_by.len() + outgoing);
-        let mut starts = Vec::with_capacity(rows.len() + 1);
-        let mut degrees = Vec::with_capacity(rows.len());
-        let mut listed: Vec<(u32, f32)> = Vec::new();
-        starts.push(0);
-        for (row, position) in rows.enumerate() {
-            listed.clear();
-            let weigh = |r: &Ranked| (self.position(r) as u32, self.similarity.weight(r.score()));
-            listed.extend(self.of(position).iter().map(weigh));
-            listed.retain(|entry| entry.1 > 0.0);
-            listed.sort_unstable_by_key(|entry| entry.0);
-            let mut listed_by = listed_by[ends[row]..ends[row + 1]].iter().copied().peekable();
-            let start = entries.len();
-            let mut add = |entry| entries.push(entry);
-            for &(column, weight) in &listed {
-                while let Some(other) = listed_by.next_if(|other| other.0 < column) {
-                    add(other);
-                }
-                let back = listed_by.next_if(|other| other.0 == column).map_or(0.0, |other| other.1);
-                add((column, weight + back));
-            }
-            listed_by.for_each(&mut add);
-            degrees.push(match position < self.lists.searched() {
-                true => degree(&entries[start..]),
-                false => segments(&entries[start..], self.lists.searched()).map(degree).sum(),
-            });
-            starts.push(entries.len());
-        }
-        (Block { starts, entries }, degrees)
-    }
-}
-
 /// The sum of some weights.
 pub(crate) fn degree(entries: &[(u32, f32)]) -> f64 {
     entries.iter().fold(0.0, |sum, entry| sum + f64::from(entry.1))
 }
 
 impl SparseGraph {
+    pub(super) fn new(blocks: Vec<Block>, layout: Layout) -> Self {
+        SparseGraph { blocks, layout }
+    }
+
     pub(super) fn entries(&self) -> usize {
         self.blocks.iter().map(|block| block.entries.len()).sum()
     }
@@ -208,7 +121,7 @@ impl SparseGraph {
     /// Columns and values sᵢⱼ of a row.
     pub(super) fn row(&self, node: usize) -> &[(u32, f32)] {
         let block = self.layout.block_of(node);
-        self.blocks[block].row(node - self.layout.rows(block).start)
+        self.blocks[block].row(node - self.layout.first(block))
     }
 
     /// Rows of S·X: `W` columns at once.
@@ -223,18 +136,39 @@ impl SparseGraph {
 
     /// Spreads `reached` along the edges until nothing changes.
     pub(super) fn spread(&self, reached: &mut [bool]) {
-        let mut waiting = reached.iter().filter(|&&reached| !reached).count();
-        let mut queue: Vec<usize> = (0..reached.len()).filter(|&node| reached[node]).collect();
-        while let Some(node) = queue.pop().filter(|_| waiting > 0) {
+        let flags: Vec<AtomicBool> = reached.iter().map(|&reached| reached.into()).collect();
+        let is_reached = |node: usize| flags[node].load(Relaxed);
+        let mut waiting: Vec<usize> = (0..flags.len()).filter(|&node| !reached[node]).collect();
+        // Most nodes are a few edges away from a label, so a few passes over those that wait find nearly all. The end is the same
+        // in whatever order threads look.
+        let mut found = Vec::new();
+        for _ in 0..PASSES {
+            let look = |node: &usize| {
+                let finds = self.row(*node).iter().any(|&(neighbour, _)| is_reached(neighbour as usize));
+                flags[*node].fetch_or(finds, Relaxed);
+                finds
+            };
+            (found, waiting) = waiting.into_par_iter().with_min_len(ROWS_PER_TASK).partition(look);
+            if found.is_empty() || waiting.is_empty() {
+                break;
+            }
+        }
+        reached.iter_mut().zip(&flags).for_each(|(reached, flag)| *reached = flag.load(Relaxed));
+        // What still waits can only be next to a node of the last pass, or to one that is found from there.
+        let mut left = waiting.len();
+        while let Some(node) = found.pop().filter(|_| left > 0) {
             for &(neighbour, _) in self.row(node) {
                 if !std::mem::replace(&mut reached[neighbour as usize], true) {
-                    queue.push(neighbour as usize);
-                    waiting -= 1;
+                    found.push(neighbour as usize);
+                    left -= 1;
                 }
             }
         }
     }
 }
+
+/// Passes over all nodes that wait to be reached, before those last found are followed one by one.
+const PASSES: usize = 6;
 
 /// Some rows of S·X.
 struct RowsTimes<'a, const W: usize> {
@@ -249,14 +183,18 @@ impl<const W: usize> Loops for RowsTimes<'_, W> {
 
     #[inline(always)]
     fn run(self) {
+        let last = self.range.end;
         for (position, out) in self.range.zip(self.out) {
             let row = self.graph.row(position);
-            if position < self.graph.searched {
+            if position + 1 < last {
+                self.graph.row(position + 1).iter().for_each(|&(next, _)| prefetch(&self.x[next as usize]));
+            }
+            if position < self.graph.layout.searched {
                 *out = times(row, self.x);
                 continue;
             }
             *out = [0.0; W];
-            for segment in segments(row, self.graph.searched) {
+            for segment in segments(row, self.graph.layout.searched) {
                 let part = times(segment, self.x);
                 out.iter_mut().zip(part).for_each(|(out, part)| *out += part);
             }

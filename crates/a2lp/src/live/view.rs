@@ -9,6 +9,7 @@ use crate::parameters::CheckedParameters;
 use crate::propagation::{LabelMatrix, Limits, SoftLabels, Solve, smooth};
 use crate::pseudo_labels::PseudoLabels;
 use crate::views::Nodes;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// What corrections add to one column of Y, as multiples of a person's weight.
@@ -151,7 +152,7 @@ impl LiveView {
 
     /// What the view says of some items.
     pub(super) fn read(&self, items: &[usize], candidates: &[bool]) -> PseudoLabels {
-        let nodes = items.iter().map(|item| self.targets.start + item);
+        let nodes = items.par_iter().map(|item| self.targets.start + item);
         PseudoLabels::read(&self.now, nodes, &self.reached, candidates)
     }
 }

@@ -14,6 +14,36 @@ use std::ops::Range;
 /// Most classes solved together: more would outgrow the cache.
 const PANEL: usize = 16;
 
+/// Nodes from which on rows of F do not fit into the cache together.
+const MANY: usize = 150_000;
+
+/// Numbers in a row of the vectors: a multiple of 4, so that rows fill vector registers. Where rows come from memory, each is a cache line
+/// of its own: one of 12 numbers would often lie in two.
+pub(crate) fn width(nodes: usize, classes: usize) -> usize {
+    match classes.next_multiple_of(4).min(PANEL) {
+        12 if nodes >= MANY => PANEL,
+        width => width,
+    }
+}
+
+/// Room for the four vectors of a solve, from the start of a cache line.
+struct Vectors {
+    values: Vec<f32>,
+    start: usize,
+}
+
+impl Vectors {
+    fn new(nodes: usize, classes: usize) -> Self {
+        let values = vec![0f32; 4 * nodes * width(nodes, classes) + PANEL];
+        let start = values.as_ptr().align_offset(64).min(PANEL);
+        Vectors { values, start }
+    }
+
+    fn room(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..]
+    }
+}
+
 pub(super) struct Outcome {
     pub(super) iterations: usize,
     pub(super) converged: bool,
@@ -32,18 +62,17 @@ pub(super) fn solve(
     f: &mut [f32],
 ) -> Result<Outcome, Error> {
     let classes = target.len();
-    let mut vectors = vec![0f32; 4 * affinity.nodes() * classes.next_multiple_of(4).min(PANEL)];
+    let mut vectors = Vectors::new(affinity.nodes(), classes);
     let mut outcome = Outcome { iterations: 0, converged: true, residuals: vec![0.0; classes] };
     for first in (0..classes).step_by(PANEL) {
         let panel = first..classes.min(first + PANEL);
         let system = System { affinity, labels, alpha: alpha as f32, classes, panel: panel.clone(), go_on };
         let target = &target[panel.clone()];
-        // Padded to a multiple of 4 so that rows fill vector registers.
-        let part = match panel.len().div_ceil(4) {
-            1 => system.solve::<4>(target, max_iterations, &mut vectors, f)?,
-            2 => system.solve::<8>(target, max_iterations, &mut vectors, f)?,
-            3 => system.solve::<12>(target, max_iterations, &mut vectors, f)?,
-            _ => system.solve::<16>(target, max_iterations, &mut vectors, f)?,
+        let part = match width(affinity.nodes(), panel.len()) {
+            4 => system.solve::<4>(target, max_iterations, vectors.room(), f)?,
+            8 => system.solve::<8>(target, max_iterations, vectors.room(), f)?,
+            12 => system.solve::<12>(target, max_iterations, vectors.room(), f)?,
+            _ => system.solve::<16>(target, max_iterations, vectors.room(), f)?,
         };
         outcome.iterations = outcome.iterations.max(part.iterations);
         outcome.converged &= part.converged;

@@ -13,10 +13,11 @@ pub(super) fn nodes(
     first_target: usize,
     labels: Vec<Option<ClassId>>,
     k: usize,
+    rounds: usize,
     (lists, report): (NeighbourLists, GraphReport),
 ) -> Nodes {
     // Quality and fit are measured on the lists without anchors, and votes are smoothed over them.
-    let graph = Graph::nearest(k, lists, true);
+    let graph = Graph::nearest(k, lists, rounds, true);
     let scaling = Scaling::Unit { norms: None };
     Nodes::new(centred, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))
 }

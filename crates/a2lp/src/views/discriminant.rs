@@ -43,7 +43,7 @@ impl Discriminant {
     ) -> Result<Self, Error> {
         let go_on = || report_progress(run.observer, Stage::Neighbours, 0, 1);
         let projection = Arc::new(Projection::new(centred, &go_on)?);
-        let graph = Graph::Nearest { k, lists: NeighbourLists::new(), without_anchors: None };
+        let graph = Graph::Nearest { k, lists: NeighbourLists::new(), without_anchors: None, edges: None };
         let scaling = Scaling::Unit { norms: None };
         let base = FeatureMatrix::default();
         let nodes = Nodes::new(base, first_target, labels.to_vec(), Similarity::Dot3, scaling, graph, None);

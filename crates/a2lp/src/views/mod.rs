@@ -138,7 +138,8 @@ impl View for FixedView {
         Box::new(self.clone())
     }
 
-    fn into_nodes(self: Box<Self>) -> Nodes {
+    fn into_nodes(mut self: Box<Self>) -> Nodes {
+        self.nodes.drop_edges();
         self.nodes
     }
 }
@@ -178,8 +179,9 @@ pub(crate) fn build(
         Some(found) => found,
         None => run.search(&centred, half_of_each(k, source_rows), Similarity::Dot3)?,
     };
-    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, raw);
-    let centred = centred::nodes(centred, source_rows, labels, k, centred_lists);
+    let rounds = run.parameters.rounds;
+    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, rounds, raw);
+    let centred = centred::nodes(centred, source_rows, labels, k, rounds, centred_lists);
     let mut views: Vec<Box<dyn View>> = vec![
         Box::new(FixedView { name: ViewName::Raw, nodes: raw }),
         Box::new(FixedView { name: ViewName::Centred, nodes: centred }),

@@ -1,7 +1,7 @@
 //! The nodes of a view: rows, labels, anchors and the graph that joins them.
 
 use super::Lesson;
-use crate::affinity::{Affinity, full_graph, symmetrise};
+use crate::affinity::{Affinity, BaseEdges, full_graph, symmetrise};
 use crate::anchors::{Anchor, Averaging, Shrinkage, place_anchors};
 use crate::error::Error;
 use crate::features::{FeatureMatrix, class_centres, weighted_mean};
@@ -12,7 +12,7 @@ use crate::propagation::Masses;
 use crate::pseudo_labels::PseudoLabels;
 use crate::similarity::Similarity;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The nodes of a view: labelled source nodes, then target items, then anchors.
 #[derive(Clone)]
@@ -51,13 +51,26 @@ pub(super) enum Graph {
         k: usize,
         lists: NeighbourLists,
         without_anchors: Option<Arc<NeighbourLists>>,
+        /// The edges of the lists without anchors, from the first time they are needed. Only for lists that stay for several rounds.
+        edges: Option<Arc<OnceLock<BaseEdges>>>,
     },
     Full,
 }
 
 impl Graph {
-    pub(super) fn nearest(k: usize, lists: NeighbourLists, keep_without_anchors: bool) -> Self {
-        Graph::Nearest { k, without_anchors: keep_without_anchors.then(|| Arc::new(lists.clone())), lists }
+    /// Lists that stay the same but for the anchors, for so many rounds.
+    pub(super) fn nearest(
+        k: usize,
+        lists: NeighbourLists,
+        rounds: usize,
+        keep_without_anchors: bool,
+    ) -> Self {
+        Graph::Nearest {
+            k,
+            without_anchors: keep_without_anchors.then(|| Arc::new(lists.clone())),
+            lists,
+            edges: (rounds > 1 && BaseEdges::can_follow(k)).then(Arc::default),
+        }
     }
 }
 
@@ -106,6 +119,10 @@ impl Nodes {
     /// A + Aᵀ over the present nodes (eq. 6).
     pub(crate) fn affinity(&self) -> Result<Affinity<'_>, Error> {
         match &self.graph {
+            Graph::Nearest { lists, without_anchors, edges: Some(edges), .. } => {
+                let make = || BaseEdges::new(without_anchors.as_deref().unwrap_or(lists), self.similarity);
+                edges.get_or_init(make).affinity(lists)
+            }
             Graph::Nearest { lists, .. } => symmetrise(lists, self.similarity),
             Graph::Full => full_graph(&self.base, &self.anchors, self.similarity),
         }
@@ -195,6 +212,13 @@ impl Nodes {
             insert_nodes(lists, &self.base, &self.anchors, first_new, *k, self.similarity);
         }
         added
+    }
+
+    /// Frees what only further rounds need.
+    pub(super) fn drop_edges(&mut self) {
+        if let Graph::Nearest { edges, .. } = &mut self.graph {
+            *edges = None;
+        }
     }
 
     /// Frees the rows and the lists with anchors, which others are about to replace.

@@ -60,7 +60,7 @@ pub(super) fn nodes_as_asked(
                 }
             };
             let replaces = run.parameters.anchor_mode == AnchorMode::Replace && run.parameters.rounds > 1;
-            Graph::nearest(k, lists, replaces)
+            Graph::nearest(k, lists, run.parameters.rounds, replaces)
         }
     };
     Ok((Nodes::new(features, first_target, labels, similarity, scaling, graph, report), reach_lists))
@@ -72,9 +72,10 @@ pub(super) fn nodes_of_unit_rows(
     first_target: usize,
     labels: &[Option<ClassId>],
     k: usize,
+    rounds: usize,
     (lists, report): (NeighbourLists, GraphReport),
 ) -> Nodes {
-    let graph = Graph::nearest(k, lists, false);
+    let graph = Graph::nearest(k, lists, rounds, false);
     let scaling = Scaling::Unit { norms: None };
     let labels = labels.to_vec();
     Nodes::new(features, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))
