@@ -28,7 +28,8 @@ impl Layer<3> for BatchNorm {
         let squares = |channel: usize, x: f64, _| [(x - f64::from(means[channel])).powi(2)];
         let variances: Vec<f32> = of_count(self.sums(images, images, squares));
         let mut out = vec![0f32; images.len()];
-        out.par_chunks_mut(self.image()).zip(images.par_chunks(self.image())).for_each(|(out, image)| {
+        let pairs = out.par_chunks_mut(self.image()).zip(images.par_chunks(self.image()));
+        pairs.with_min_len(self.least()).for_each(|(out, image)| {
             for (channel, (out, image)) in self.planes_mut(out).zip(self.planes(image)).enumerate() {
                 let scale = weight[channel] * self.inverse(variances[channel]);
                 let (mean, bias) = (means[channel], bias[channel]);
@@ -56,6 +57,7 @@ impl Layer<3> for BatchNorm {
         back.par_chunks_mut(self.image())
             .zip(images.par_chunks(self.image()))
             .zip(gradient.par_chunks(self.image()))
+            .with_min_len(self.least())
             .for_each(|((back, image), gradient)| {
                 let planes = self.planes_mut(back).zip(self.planes(image)).zip(self.planes(gradient));
                 for (channel, ((back, image), gradient)) in planes.enumerate() {
@@ -75,6 +77,11 @@ impl BatchNorm {
     /// Numbers of an image.
     fn image(&self) -> usize {
         self.channels * self.places
+    }
+
+    /// Images that are worth a thread of their own.
+    fn least(&self) -> usize {
+        (1 << 15) / self.image() + 1
     }
 
     /// Numbers of a channel in a batch.
@@ -106,6 +113,7 @@ impl BatchNorm {
         let of_images: Vec<Vec<[f64; S]>> = a
             .par_chunks(self.image())
             .zip(b.par_chunks(self.image()))
+            .with_min_len(self.least())
             .map(|(a, b)| {
                 let planes = self.planes(a).zip(self.planes(b)).enumerate();
                 let of_plane = |(channel, (a, b)): (usize, (&[f32], &[f32]))| {

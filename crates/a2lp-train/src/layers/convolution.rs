@@ -46,14 +46,7 @@ impl Layer<2> for Convolution {
         [of_images, of_weights]: [bool; 2],
     ) -> [Vec<f32>; 2] {
         let places = self.windows.places();
-        // Maps down, numbers of a patch across, turned.
-        let turned: Vec<f32> = match of_images {
-            true => {
-                let patch = self.patch();
-                (0..weights.len()).map(|at| weights[at % self.maps * patch + at / self.maps]).collect()
-            }
-            false => Vec::new(),
-        };
+        let turned = if of_images { turned(weights, self.patch()) } else { Vec::new() };
         let mut back = vec![0f32; if of_images { images.len() } else { 0 }];
         let step = self.together() * self.image();
         let slots: Vec<&mut [f32]> = match of_images {
@@ -103,6 +96,21 @@ fn product(a: &[f32], factor: &Factor, inner: usize, out: &mut [f32]) {
     out.par_chunks_mut(ROWS * columns)
         .zip(a.par_chunks(ROWS * inner))
         .for_each(|(out, a)| factor.multiply(a, out));
+}
+
+/// The transpose of a matrix with rows of this length.
+fn turned(matrix: &[f32], columns: usize) -> Vec<f32> {
+    /// Lines that are written together, so that what is read is read once.
+    const LINES: usize = 16;
+    let rows = matrix.len() / columns;
+    let mut out = vec![0f32; matrix.len()];
+    out.par_chunks_mut(LINES * rows).enumerate().for_each(|(at, lines)| {
+        for (row, values) in matrix.chunks_exact(columns).enumerate() {
+            let slots = lines[row..].iter_mut().step_by(rows);
+            slots.zip(&values[at * LINES..]).for_each(|(to, from)| *to = *from);
+        }
+    });
+    out
 }
 
 impl Convolution {

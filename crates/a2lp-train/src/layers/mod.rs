@@ -10,9 +10,11 @@ mod batch_norm;
 mod convolution;
 mod depthwise;
 mod max_pool;
+mod relu;
 #[cfg(test)]
 mod tests;
 
+use crate::training::Group;
 use batch_norm::{BatchNorm, Moments};
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::grads::Gradients;
@@ -22,10 +24,12 @@ use burn::backend::{Autodiff, AutodiffBackend, Flex, TensorMetadata};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
 use burn::nn::pool::MaxPool2d;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData, activation};
 use convolution::Convolution;
 use depthwise::Depthwise;
 use max_pool::MaxPool;
+use rayon::prelude::*;
+use relu::Relu;
 use std::fmt::Debug;
 
 /// A function of `N` tensors that knows its gradient.
@@ -171,6 +175,20 @@ fn by_hand(conv: &Conv2d, images: &Tensor<4>) -> Option<Tensor<4>> {
     })
 }
 
+/// Numbers below 0 become 0.
+pub(crate) fn relu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    rectified(&x, f32::INFINITY).unwrap_or_else(|| activation::relu(x))
+}
+
+/// Numbers below 0 become 0, and those above 6 become 6.
+pub(crate) fn relu6<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    rectified(&x, 6.0).unwrap_or_else(|| x.clamp(0.0, 6.0))
+}
+
+fn rectified<const D: usize>(x: &Tensor<D>, most: f32) -> Option<Tensor<D>> {
+    Some(apply(Relu { most }, [Held::of(x)?], x.dims()).0)
+}
+
 /// The largest number of every window of the images.
 pub(crate) fn max_pool(pool: &MaxPool2d, images: Tensor<4>) -> Tensor<4> {
     let [count, channels, height, width] = images.dims();
@@ -198,6 +216,43 @@ pub(crate) fn batch_norm(
         apply(BatchNorm { channels, places, epsilon }, inputs, x.dims());
     let tensor = |values| Tensor::from_data(TensorData::new(values, [channels]), &x.device());
     Some((out, tensor(means), tensor(variances)))
+}
+
+/// A step of stochastic gradient descent with momentum: g ← g + decay·w, v ← momentum·v + g, w ← w − rate·v. Returns w and v; `None`
+/// on devices other than the CPU.
+pub(crate) fn descend<const D: usize>(
+    weights: &Tensor<D>,
+    gradient: &Tensor<D>,
+    velocity: Option<&Tensor<1>>,
+    momentum: f32,
+    group: Group,
+) -> Option<(Tensor<D>, Tensor<1>)> {
+    let contiguous = |held: Held| held.plain().to_contiguous();
+    let (w, g) = (contiguous(Held::of(weights)?), contiguous(Held::of(gradient)?));
+    let v = match velocity {
+        Some(velocity) => Some(contiguous(Held::of(velocity)?)),
+        None => None,
+    };
+    let (w, g, v) = (numbers(&w), numbers(&g), v.as_ref().map(numbers));
+    let (rate, decay) = (group.rate as f32, group.decay as f32);
+    let (mut moved, mut velocity) = (vec![0f32; w.len()], vec![0f32; w.len()]);
+    /// Numbers of a task.
+    const TASK: usize = 1 << 15;
+    moved.par_chunks_mut(TASK).zip(velocity.par_chunks_mut(TASK)).enumerate().for_each(
+        |(task, (moved, velocity))| {
+            let at = task * TASK..task * TASK + moved.len();
+            let before = v.map(|v| &v[at.clone()]);
+            for (i, (w, g)) in w[at.clone()].iter().zip(&g[at.clone()]).enumerate() {
+                let g = g + w * decay;
+                velocity[i] = before.map_or(g, |before| before[i] * momentum + g);
+                moved[i] = w - velocity[i] * rate;
+            }
+        },
+    );
+    let count = velocity.len();
+    let moved = FlexTensor::from_data(TensorData::new(moved, weights.dims()));
+    let velocity = FlexTensor::from_data(TensorData::new(velocity, [count]));
+    Some((Tensor::from_primitive::<Flex>(moved), Tensor::from_primitive::<Flex>(velocity)))
 }
 
 /// Windows that slide over an image: their size and steps, the border around the image, and how many there are.

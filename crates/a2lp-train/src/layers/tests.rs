@@ -139,3 +139,16 @@ fn gradients_of_a_normalisation_are_finite_differences() {
         }
     }
 }
+
+#[test]
+fn rectifiers_are_those_of_burn_there_and_back() {
+    let device = Device::flex().autodiff();
+    let run = |forward: &dyn Fn(Tensor<2>) -> Tensor<2>| {
+        let x = (some([40, 90], &device, 2) * 9.0).detach().require_grad();
+        let out = forward(x.clone());
+        let gradients = (out.clone() * some([40, 90], &device, 5)).sum().backward();
+        (read(out), read(x.grad(&gradients).unwrap()))
+    };
+    assert_eq!(run(&relu), run(&activation::relu));
+    assert_eq!(run(&relu6), run(&|x| x.clamp(0.0, 6.0)));
+}

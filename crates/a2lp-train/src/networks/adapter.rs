@@ -2,9 +2,9 @@
 
 use super::{DomainNorm, Pass};
 use crate::draws::Draws;
+use crate::layers::relu;
 use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
 /// One hidden layer with a normalisation per domain: features in, 256 better ones out.

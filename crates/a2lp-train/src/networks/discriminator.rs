@@ -1,9 +1,9 @@
 //! The domain discriminator: two hidden layers with dropout, one logit.
 
 use crate::draws::Draws;
+use crate::layers::relu;
 use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 
 const DROPOUT: f64 = 0.5;

@@ -1,7 +1,7 @@
 //! EfficientNet-Lite0: inverted bottlenecks with ReLU6, no squeeze and excitation, TensorFlow's "same" padding.
 
 use super::{DomainNorm, Pass, conv, pooled};
-use crate::layers::convolve;
+use crate::layers::{convolve, relu6};
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
@@ -43,10 +43,6 @@ struct Block {
 
 fn bn(channels: usize, device: &Device) -> DomainNorm {
     DomainNorm::new(channels, 1e-3, device)
-}
-
-fn relu6(x: Tensor<4>) -> Tensor<4> {
-    x.clamp(0.0, 6.0)
 }
 
 impl EfficientNetLite0 {

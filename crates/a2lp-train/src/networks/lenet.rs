@@ -2,12 +2,11 @@
 
 use super::{DomainNorm, Pass};
 use crate::draws::Draws;
-use crate::layers::{convolve, max_pool};
+use crate::layers::{convolve, max_pool, relu};
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
 /// Numbers of an image after both convolutions.

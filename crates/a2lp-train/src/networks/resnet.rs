@@ -1,12 +1,11 @@
 //! torchvision's ResNet v1: the stride of a bottleneck is on its 3 × 3 convolution.
 
 use super::{DomainNorm, Pass, conv, pooled};
-use crate::layers::{convolve, max_pool};
+use crate::layers::{convolve, max_pool, relu};
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
-use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
 /// A ResNet without its classifier: images in, pooled features out.

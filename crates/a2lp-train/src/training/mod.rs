@@ -36,6 +36,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn::tensor::activation::softmax;
 use labelling::{Matrix, mean_distance};
+pub(crate) use optimiser::Group;
 use optimiser::annealed;
 use rayon::prelude::*;
 use sampling::{ClassAware, Shuffled};

@@ -1,6 +1,7 @@
 //! Schedules, and stochastic gradient descent with momentum as PyTorch does it.
 
 use super::settings::TrainSettings;
+use crate::layers::descend;
 use crate::networks::LearnerNetwork;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
@@ -79,16 +80,20 @@ impl<G: Fn(&str, usize) -> Group> ModuleMapper for Step<'_, G> {
         let (id, value, mapper) = param.consume();
         let shape = value.dims();
         let name = self.path.join(".");
-        let Group { rate, decay } = (self.group)(&name, D);
+        let group = (self.group)(&name, D);
         let value = value.inner();
-        let gradient = gradient + value.clone() * decay;
-        let velocity = match self.sgd.velocities.remove(&name) {
-            Some(before) => before.reshape(shape) * self.momentum + gradient,
-            None => gradient,
-        };
-        let value = value - velocity.clone() * rate;
-        let length = velocity.shape().num_elements();
-        self.sgd.velocities.insert(name, velocity.reshape([length]));
+        let before = self.sgd.velocities.remove(&name);
+        let moved = descend(&value, &gradient, before.as_ref(), self.momentum as f32, group);
+        let (value, velocity) = moved.unwrap_or_else(|| {
+            let gradient = gradient + value.clone() * group.decay;
+            let velocity = match before {
+                Some(before) => before.reshape(shape) * self.momentum + gradient,
+                None => gradient,
+            };
+            let length = velocity.shape().num_elements();
+            (value - velocity.clone() * group.rate, velocity.reshape([length]))
+        });
+        self.sgd.velocities.insert(name, velocity);
         Param::from_mapped_value(id, Tensor::from_inner(value).require_grad(), mapper)
     }
 }
