@@ -15,16 +15,15 @@ pub(crate) fn graph_shape(round: &FinishedRound<'_>) -> GraphShape {
     let mut degrees = Vec::with_capacity(nodes);
     let mut touching = 0;
     for node in 0..nodes {
-        round.affinity.row(node, &mut row);
+        round.affinity.neighbours(node, &mut row);
         degrees.push(row.len());
-        for &(other, _) in &row {
+        for &other in &row {
             let (a, b) = (root(&mut parent, node as u32), root(&mut parent, other));
             // The lower root stays, so that the outcome does not depend on the order.
             parent[a.max(b) as usize] = a.min(b);
         }
         if round.node_labels[node].is_none() {
-            touching +=
-                usize::from(row.iter().any(|&(other, _)| round.node_labels[other as usize].is_some()));
+            touching += usize::from(row.iter().any(|&other| round.node_labels[other as usize].is_some()));
         }
     }
     let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();

@@ -5,6 +5,7 @@ use crate::hypothesis::DECIDE_AFTER;
 use crate::method::MethodChoice;
 use crate::neighbours::cost;
 use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes};
+use crate::propagation::width;
 use crate::reach;
 use crate::views::half_of_each;
 use serde::Serialize;
@@ -113,8 +114,8 @@ impl CheckedParameters {
         }
         let mut peak_bytes = cost.search_bytes.max(cost.rounds_bytes).max(cost.quality_bytes);
         if self.guard {
-            // The features again, beside what the first run leaves behind.
-            peak_bytes += feature_bytes + labels_bytes;
+            // The lists without anchors, and other labels.
+            peak_bytes += nodes as u64 * 8 * neighbours.unwrap_or(0) as u64 + labels_bytes;
         }
         Plan {
             chosen: MethodChoice::asked(self),
@@ -139,8 +140,8 @@ impl CheckedParameters {
         let (n, lists) = (nodes as u64, k as u64);
         let search = cost::search_bytes(method, nodes, columns, k, threads);
         let copies = if self.anchor_mode == AnchorMode::Replace { 2 } else { 1 };
-        // Lists, edges on their way, and A + Aᵀ.
-        let edges_bytes = n * lists * (8 * copies + 12 + 16) + n * 24;
+        // Lists, their edges, and S.
+        let edges_bytes = n * lists * (8 * copies + 15 + 12) + n * 24;
         // Another graph, beside the lists and the labels.
         let quality_bytes = size.base_bytes() + search + n * (12 * lists + 300) + labels_bytes;
         let (nf, edges) = (nodes as f64, nodes as f64 * k as f64);
@@ -225,7 +226,7 @@ impl CheckedParameters {
         let classes = size.classes as u64;
         let inserting = 100 * u64::from(self.rounds > 1);
         size.base_bytes()
-            + size.nodes as u64 * (4 * classes + 4 * 4 * classes.next_multiple_of(4).min(16) + inserting)
+            + size.nodes as u64 * (4 * classes + 4 * 4 * width(size.nodes, size.classes) as u64 + inserting)
     }
 }
 

@@ -180,37 +180,40 @@ fn guarded(
     keep: Keep,
 ) -> Result<Finished, Error> {
     let Setup { parameters, observer } = *setup;
-    let guarded = parameters.guard && parameters.method != Method::Lp;
-    let spare = guarded.then(|| (domains.clone(), graph.clone()));
-    let asked = run_rounds(domains, graph, assumed, setup, Attempt::Asked, keep == Keep::Live)?;
+    let (keeps_views, keeps_features) = (keep == Keep::Live, keep != Keep::Labels);
+    let mut asked = run_rounds(domains, graph, assumed, setup, Attempt::Asked, keeps_views)?;
     let attempt = asked.attempt;
-    let mut asked = finish(asked, keep, setup)?;
     // Without a quality score there is nothing to compare.
-    let (Some((domains, graph)), Some(quality)) = (spare, asked.labelling.quality) else {
+    if !parameters.quality || !asked.has_quality() {
         observer.chosen(attempt);
-        return Ok(asked);
-    };
-    let plain = parameters.plain_propagation();
-    let setup = Setup { parameters: &plain, observer };
-    let lp = run_rounds(domains, graph, None, &setup, Attempt::PlainPropagation, keep == Keep::Live)?;
-    let mut lp = finish(lp, keep, &setup)?;
-    let lp_score = lp.labelling.quality.map_or(0.0, |quality| quality.score);
-    let guard = Guard::judge(parameters.method, quality.score, lp_score);
-    if guard.fell_back {
-        observer.chosen(Attempt::PlainPropagation);
-        (lp.labelling.reach, lp.labelling.reach_secs) = (asked.labelling.reach, asked.labelling.reach_secs);
-        lp.labelling.guard = Some(guard);
-        Ok(lp)
-    } else {
-        observer.chosen(attempt);
-        asked.labelling.guard = Some(guard);
-        Ok(asked)
+        return finish(asked, keep, setup);
     }
+    let guarded = parameters.guard && parameters.method != Method::Lp;
+    let plain = parameters.plain_propagation();
+    let plain_setup = Setup { parameters: &plain, observer };
+    let lp =
+        guarded.then(|| asked.plain_propagation(&plain_setup, keeps_features, keeps_views)).transpose()?;
+    let lists = asked.quality_lists(keeps_features, setup)?;
+    asked.measure_quality(&lists, setup)?;
+    if let Some(mut lp) = lp {
+        lp.measure_quality(&lists, &plain_setup)?;
+        let score = |run: &FinishedRounds| run.labelling.quality.map_or(0.0, |quality| quality.score);
+        let guard = Guard::judge(parameters.method, score(&asked), score(&lp));
+        if guard.fell_back {
+            observer.chosen(Attempt::PlainPropagation);
+            (lp.labelling.reach, lp.labelling.reach_secs) =
+                (asked.labelling.reach.take(), asked.labelling.reach_secs);
+            lp.labelling.guard = Some(guard);
+            return finish(lp, keep, &plain_setup);
+        }
+        asked.labelling.guard = Some(guard);
+    }
+    observer.chosen(attempt);
+    finish(asked, keep, setup)
 }
 
-/// Measures the quality of the labels, if it was asked for, and keeps what is to be kept.
-fn finish(mut finished: FinishedRounds, keep: Keep, setup: &Setup<'_>) -> Result<Finished, Error> {
-    finished.measure_quality(keep != Keep::Labels, setup)?;
+/// Keeps what is to be kept.
+fn finish(finished: FinishedRounds, keep: Keep, setup: &Setup<'_>) -> Result<Finished, Error> {
     let parameters = setup.parameters.clone();
     let (labelling, kept) = match keep {
         Keep::Labels => (finished.labelling, Kept::Labels),

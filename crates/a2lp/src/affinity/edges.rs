@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use std::borrow::Borrow;
 use std::ops::Range;
 
-/// A place in a list, counted over the nodes that were searched for.
-type Place = u16;
+/// A place in a list, counted over the nodes that were searched for; the last stands for all that come after it too.
+type Place = u8;
 
 /// The edge does not go this way.
 const ABSENT: Place = Place::MAX;
@@ -42,6 +42,20 @@ struct SentEdge {
     place: Place,
 }
 
+/// The edges that come from a block, by the block they point into; in ascending order of origin.
+struct Sent {
+    /// Where the edges into each block end.
+    ends: Vec<usize>,
+    edges: Vec<SentEdge>,
+}
+
+impl Sent {
+    fn to(&self, block: usize) -> &[SentEdge] {
+        let start = if block == 0 { 0 } else { self.ends[block - 1] };
+        &self.edges[start..self.ends[block]]
+    }
+}
+
 /// An edge between a row of a block and an anchor.
 #[derive(Clone, Copy)]
 struct Link {
@@ -66,8 +80,9 @@ impl BaseEdges {
     pub(crate) fn new(lists: &NeighbourLists, similarity: Similarity) -> Self {
         let layout = Layout::new(lists.searched());
         let directed = Directed { lists, similarity, numbering: Numbering::new(lists.order()) };
-        let incoming = directed.edges_by_target(layout).into_par_iter().enumerate();
-        let blocks = incoming.map(|(block, incoming)| directed.join(layout.rows(block), incoming)).collect();
+        let sent = directed.sent(layout);
+        let join = |block| directed.join(block, layout.rows(block), &sent);
+        let blocks = (0..layout.blocks()).into_par_iter().map(join).collect();
         BaseEdges { blocks, layout, numbering: directed.numbering, similarity }
     }
 
@@ -101,48 +116,45 @@ impl Directed<'_> {
         base.enumerate().map(edge).filter(|edge| edge.1 > 0.0)
     }
 
-    /// The edges that point into each block, as one pile from every block they come from; all in ascending order of origin.
-    fn edges_by_target(&self, layout: Layout) -> Vec<Vec<Vec<SentEdge>>> {
-        let sent: Vec<Vec<Vec<SentEdge>>> = (0..layout.blocks())
-            .into_par_iter()
-            .map(|block| {
-                let edges: Vec<SentEdge> = layout
-                    .rows(block)
-                    .flat_map(|from| {
-                        let edges = self.of(from);
-                        edges.map(move |(to, weight, place)| SentEdge {
-                            from: from as u32,
-                            to,
-                            weight,
-                            place,
-                        })
-                    })
-                    .collect();
-                let mut sizes = vec![0; layout.blocks()];
-                edges.iter().for_each(|edge| sizes[layout.block_of(edge.to as usize)] += 1);
-                let mut piles: Vec<Vec<SentEdge>> = sizes.into_iter().map(Vec::with_capacity).collect();
-                edges.iter().for_each(|edge| piles[layout.block_of(edge.to as usize)].push(*edge));
-                piles
-            })
-            .collect();
-        let mut received: Vec<Vec<Vec<SentEdge>>> = vec![Vec::new(); layout.blocks()];
-        for piles in sent {
-            received.iter_mut().zip(piles).for_each(|(received, pile)| received.push(pile));
-        }
-        received
+    /// The edges that come from each block.
+    fn sent(&self, layout: Layout) -> Vec<Sent> {
+        let sent = |block: usize| {
+            let mut ends = vec![0; layout.blocks()];
+            for from in layout.rows(block) {
+                self.of(from).for_each(|(to, ..)| ends[layout.block_of(to as usize)] += 1);
+            }
+            let mut next: Vec<usize> = Vec::with_capacity(ends.len());
+            let mut all = 0;
+            for end in &mut ends {
+                next.push(all);
+                all += *end;
+                *end = all;
+            }
+            let mut edges = vec![SentEdge { from: 0, to: 0, weight: 0.0, place: ABSENT }; all];
+            for from in layout.rows(block) {
+                for (to, weight, place) in self.of(from) {
+                    let slot = &mut next[layout.block_of(to as usize)];
+                    edges[*slot] = SentEdge { from: from as u32, to, weight, place };
+                    *slot += 1;
+                }
+            }
+            Sent { ends, edges }
+        };
+        (0..layout.blocks()).into_par_iter().map(sent).collect()
     }
 
     /// What the nodes of a block list and who lists them.
-    fn join(&self, rows: Range<usize>, incoming: Vec<Vec<SentEdge>>) -> EdgeBlock {
+    fn join(&self, block: usize, rows: Range<usize>, sent: &[Sent]) -> EdgeBlock {
         // Incoming edges by node; they come in ascending order of origin and stay so.
+        let incoming = || sent.iter().flat_map(|sent| sent.to(block));
         let mut ends = vec![0usize; rows.len() + 1];
-        incoming.iter().flatten().for_each(|edge| ends[edge.to as usize - rows.start + 1] += 1);
+        incoming().for_each(|edge| ends[edge.to as usize - rows.start + 1] += 1);
         for row in 0..rows.len() {
             ends[row + 1] += ends[row];
         }
         let mut listed_by = vec![(0u32, 0f32, 0 as Place); ends[rows.len()]];
         let mut next = ends.clone();
-        for edge in incoming.into_iter().flatten() {
+        for edge in incoming() {
             let slot = &mut next[edge.to as usize - rows.start];
             listed_by[*slot] = (edge.from, edge.weight, edge.place);
             *slot += 1;

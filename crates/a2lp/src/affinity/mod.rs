@@ -92,6 +92,14 @@ impl<'v> Affinity<'v> {
         }
     }
 
+    /// Writes the neighbours of `node` into `neighbours`, in no particular order.
+    pub fn neighbours(&self, node: usize, neighbours: &mut Vec<u32>) {
+        neighbours.clear();
+        let mut made = Vec::new();
+        let row = self.normalised_row(self.numbering.position_of(node), &mut made);
+        neighbours.extend(row.iter().map(|&(position, _)| self.numbering.node_at(position as usize) as u32));
+    }
+
     /// The neighbours and weights sᵢⱼ of the node at a position, as positions. A row that is not stored is written into `made`.
     pub(crate) fn normalised_row<'r>(
         &'r self,

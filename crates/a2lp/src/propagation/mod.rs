@@ -7,6 +7,8 @@ pub(crate) mod loops;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cg::width;
+
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::labels::ClassId;

@@ -1,6 +1,6 @@
 //! What is left when all rounds are done: the labelling, its quality, and the nodes it was made from.
 
-use super::{Branch, Source, Voter};
+use super::{Branch, Source, Voter, run_views};
 use crate::error::Error;
 use crate::hypothesis::{Hypothesis, MixChoice};
 use crate::labelling::{Labelling, Opinion};
@@ -15,7 +15,7 @@ use crate::pseudo_labels::PseudoLabels;
 use crate::quality::{Quality, quality_graph};
 use crate::setup::Setup;
 use crate::smoothing::Smoother;
-use crate::views::Nodes;
+use crate::views::{Built, Nodes, plain_view};
 use std::sync::Arc;
 
 /// A finished run: the labelling, and the nodes it was made from.
@@ -32,7 +32,7 @@ pub(crate) struct FinishedRounds {
     /// The first view as the last round left it, and the other voters if they were to be kept.
     views: Vec<(Nodes, SoftLabels)>,
     /// Neighbours that quality can be measured on, if the run has them anyway.
-    quality_graph: Option<NeighbourLists>,
+    quality_graph: Option<Arc<NeighbourLists>>,
 }
 
 impl FinishedRounds {
@@ -93,32 +93,63 @@ impl FinishedRounds {
         }
     }
 
-    /// Measures the quality of the labels, if that was asked for, every source row is a node, and there is more than one class. Uses the features up unless
-    /// they are to be kept.
-    pub(crate) fn measure_quality(&mut self, keep: bool, setup: &Setup<'_>) -> Result<(), Error> {
-        let Setup { parameters, observer } = setup;
+    /// Can the quality of the labels be measured? Every source row has to be a node, and there has to be more than one class.
+    pub(crate) fn has_quality(&self) -> bool {
         let classes = self.candidates.iter().filter(|&&candidate| candidate).count();
-        if !parameters.quality || classes < 2 || self.source_ids.len() != self.views[0].0.first_target {
-            return Ok(());
+        classes > 1 && self.source_ids.len() == self.views[0].0.first_target
+    }
+
+    /// The neighbours that quality is measured on. Uses the features up unless they are to be kept.
+    pub(crate) fn quality_lists(
+        &mut self,
+        keep: bool,
+        setup: &Setup<'_>,
+    ) -> Result<Arc<NeighbourLists>, Error> {
+        if let Some(lists) = self.quality_graph.take() {
+            return Ok(lists);
         }
-        let lists = match self.quality_graph.take() {
-            Some(lists) => lists,
-            None => {
-                let base = &mut self.views[0].0.base;
-                let mut unit =
-                    if keep { (**base).clone() } else { Arc::unwrap_or_clone(std::mem::take(base)) };
-                if !parameters.similarity.scales_rows() {
-                    unit.normalise_rows();
-                }
-                quality_graph(unit, self.source_ids.len(), setup)?
-            }
-        };
-        let rounds = parameters.rounds as u64;
-        let go_on = || report_progress(*observer, Stage::Rounds, rounds, rounds);
+        let base = &mut self.views[0].0.base;
+        let mut unit = if keep { (**base).clone() } else { Arc::unwrap_or_clone(std::mem::take(base)) };
+        if !setup.parameters.similarity.scales_rows() {
+            unit.normalise_rows();
+        }
+        quality_graph(unit, self.source_ids.len(), setup).map(Arc::new)
+    }
+
+    /// Measures the quality of the labels over these neighbours.
+    pub(crate) fn measure_quality(&mut self, lists: &NeighbourLists, setup: &Setup<'_>) -> Result<(), Error> {
+        let rounds = setup.parameters.rounds as u64;
+        let go_on = || report_progress(setup.observer, Stage::Rounds, rounds, rounds);
         let Labelling { classes, pseudo_labels, .. } = &self.labelling;
-        let quality = Quality::measure(&lists, &self.source_ids, classes.len(), pseudo_labels, &go_on)?;
+        let quality = Quality::measure(lists, &self.source_ids, classes.len(), pseudo_labels, &go_on)?;
         self.labelling.quality = Some(quality);
         Ok(())
+    }
+
+    /// Plain label propagation over the graph of the first view as it was before any anchor. Its nodes have no features in the end unless
+    /// they are to be kept.
+    pub(crate) fn plain_propagation(
+        &self,
+        setup: &Setup<'_>,
+        keep: bool,
+        keeps_views: bool,
+    ) -> Result<FinishedRounds, Error> {
+        let nodes = self.views[0].0.without_anchors_and(setup.parameters.similarity);
+        let source = Source {
+            classes: self.labelling.classes.clone(),
+            ids: self.source_ids.clone(),
+            counts: self.labelling.source_counts.clone(),
+            known: self.labelling.known.clone(),
+            candidates: self.candidates.clone(),
+        };
+        let built = Built { views: vec![plain_view(nodes)], reach_lists: None };
+        let secs = self.labelling.neighbours_secs;
+        let attempt = Attempt::PlainPropagation;
+        let mut plain = run_views(built, source, secs, None, setup, attempt, keeps_views)?;
+        if !keep {
+            plain.views.iter_mut().for_each(|(nodes, _)| nodes.base = Arc::default());
+        }
+        Ok(plain)
     }
 
     /// The labelling, and the nodes with their probabilities as a model.

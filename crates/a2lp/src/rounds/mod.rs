@@ -25,6 +25,7 @@ use crate::setup::Setup;
 use crate::smoothing::Smoother;
 use crate::views::{self, Built, Lesson, Nodes, View, ViewName};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs all rounds. With `assumed`, the first anchors are made from those labels. Only the first view is kept, unless the run is to
@@ -37,11 +38,24 @@ pub(crate) fn run_rounds(
     attempt: Attempt,
     keeps_views: bool,
 ) -> Result<FinishedRounds, Error> {
-    let rounds = setup.parameters.rounds;
     let source = Source::of(&domains);
     let started = Instant::now();
-    let Built { views, reach_lists } = views::build(domains, graph, setup)?;
+    let built = views::build(domains, graph, setup)?;
     let neighbours_secs = started.elapsed().as_secs_f64();
+    run_views(built, source, neighbours_secs, assumed, setup, attempt, keeps_views)
+}
+
+/// The same with views that are there already.
+fn run_views(
+    Built { views, reach_lists }: Built,
+    source: Source,
+    neighbours_secs: f64,
+    assumed: Option<&[Option<ClassId>]>,
+    setup: &Setup<'_>,
+    attempt: Attempt,
+    keeps_views: bool,
+) -> Result<FinishedRounds, Error> {
+    let rounds = setup.parameters.rounds;
     let started = Instant::now();
     let go_on = || report_progress(setup.observer, Stage::Rounds, 0, rounds as u64);
     let reach = reach_lists
@@ -151,7 +165,7 @@ impl Branch {
     }
 
     /// The lists of the centred view, without anchors.
-    fn centred_lists(&self) -> Option<&NeighbourLists> {
+    fn centred_lists(&self) -> Option<&Arc<NeighbourLists>> {
         let centred = self.voters.iter().find(|voter| voter.view.name() == ViewName::Centred)?;
         centred.view.nodes().without_anchors()
     }

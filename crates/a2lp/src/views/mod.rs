@@ -144,6 +144,11 @@ impl View for FixedView {
     }
 }
 
+/// The view of a run without rounds.
+pub(crate) fn plain_view(nodes: Nodes) -> Box<dyn View> {
+    Box::new(FixedView { name: ViewName::Raw, nodes })
+}
+
 /// The views of a run, and what else was searched for.
 pub(crate) struct Built {
     pub(crate) views: Vec<Box<dyn View>>,
@@ -179,9 +184,8 @@ pub(crate) fn build(
         Some(found) => found,
         None => run.search(&centred, half_of_each(k, source_rows), Similarity::Dot3)?,
     };
-    let rounds = run.parameters.rounds;
-    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, rounds, raw);
-    let centred = centred::nodes(centred, source_rows, labels, k, rounds, centred_lists);
+    let raw = raw::nodes_of_unit_rows(features, source_rows, &labels, k, run, raw);
+    let centred = centred::nodes(centred, source_rows, labels, k, run.parameters.rounds, centred_lists);
     let mut views: Vec<Box<dyn View>> = vec![
         Box::new(FixedView { name: ViewName::Raw, nodes: raw }),
         Box::new(FixedView { name: ViewName::Centred, nodes: centred }),

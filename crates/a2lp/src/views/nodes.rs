@@ -157,11 +157,34 @@ impl Nodes {
     }
 
     /// The neighbour lists without anchors, if the view keeps them.
-    pub(crate) fn without_anchors(&self) -> Option<&NeighbourLists> {
+    pub(crate) fn without_anchors(&self) -> Option<&Arc<NeighbourLists>> {
         match &self.graph {
-            Graph::Nearest { without_anchors, .. } => without_anchors.as_deref(),
+            Graph::Nearest { without_anchors, .. } => without_anchors.as_ref(),
             Graph::Full => None,
         }
+    }
+
+    /// These nodes before any anchor was added, if the view keeps those lists; edges weigh what this similarity says of the same
+    /// scores.
+    pub(crate) fn without_anchors_and(&self, similarity: Similarity) -> Self {
+        let graph = match &self.graph {
+            Graph::Nearest { k, lists, without_anchors, .. } => {
+                let lists = without_anchors.as_deref().unwrap_or(lists).clone();
+                Graph::Nearest { k: *k, lists, without_anchors: None, edges: None }
+            }
+            Graph::Full => Graph::Full,
+        };
+        let labels = self.labels[..self.base.rows()].to_vec();
+        let scaling = self.scaling.clone();
+        Nodes::new(
+            self.base.clone(),
+            self.first_target,
+            labels,
+            similarity,
+            scaling,
+            graph,
+            self.report.clone(),
+        )
     }
 
     /// Makes the anchors of a round (eq. 9) and adds them as labelled nodes (eq. 10). Returns them. `moves_means`: the domains

@@ -59,7 +59,9 @@ pub(super) fn nodes_as_asked(
                     lists
                 }
             };
-            let replaces = run.parameters.anchor_mode == AnchorMode::Replace && run.parameters.rounds > 1;
+            // The guard propagates over the lists without anchors.
+            let replaces = run.parameters.anchor_mode == AnchorMode::Replace || run.parameters.guard;
+            let replaces = replaces && run.parameters.rounds > 1;
             Graph::nearest(k, lists, run.parameters.rounds, replaces)
         }
     };
@@ -72,10 +74,10 @@ pub(super) fn nodes_of_unit_rows(
     first_target: usize,
     labels: &[Option<ClassId>],
     k: usize,
-    rounds: usize,
+    run: &Setup<'_>,
     (lists, report): (NeighbourLists, GraphReport),
 ) -> Nodes {
-    let graph = Graph::nearest(k, lists, rounds, false);
+    let graph = Graph::nearest(k, lists, run.parameters.rounds, run.parameters.guard);
     let scaling = Scaling::Unit { norms: None };
     let labels = labels.to_vec();
     Nodes::new(features, first_target, labels, Similarity::Dot3, scaling, graph, Some(report))
