@@ -7,6 +7,7 @@
     python3 benches/compare.py scaling                           # cost over the number of rows
     python3 benches/compare.py large                             # 1,000,000 x 128 and 207,785 x 2048, end to end
     python3 benches/compare.py consensus                         # the default method beside A²LP, up to 1,000,000 x 128
+    python3 benches/compare.py graph --cpu avx2                  # nobody uses more than AVX2
 
 Makes a virtual environment under target/ and installs the peers there, builds a2lp, makes features (or takes yours)
 and prints tables. Recall is against the exact answer on 200 rows. Graph and propagation: reading files and warming up
@@ -245,7 +246,13 @@ def best_blas():
     """The OpenBLAS inside faiss's wheel mistakes some virtual CPUs for old ones; name the right kind for it."""
     flags = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
     kind = "SkylakeX" if "avx512bw" in flags else "Haswell" if "avx2" in flags else None
-    return {**os.environ, "OPENBLAS_CORETYPE": kind} if kind else os.environ
+    return {"OPENBLAS_CORETYPE": kind, **os.environ} if kind else os.environ
+
+
+def only_avx2():
+    """Keeps us and the peers from AVX-512: OpenBLAS, Numba, faiss, and NumPy's own loops. usearch and hnswlib cannot be told."""
+    os.environ.update(A2LP_CPU="avx2", OPENBLAS_CORETYPE="Haswell", NUMBA_CPU_NAME="haswell", FAISS_OPT_LEVEL="AVX2",
+                      NPY_DISABLE_CPU_FEATURES="AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL")
 
 
 def a2lp(*arguments):
@@ -462,6 +469,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
     parser.add_argument("--ours", nargs="*", default=OURS, choices=OURS)
+    parser.add_argument("--cpu", choices=["avx2"], help="keep everybody from AVX-512")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -472,6 +480,8 @@ def main():
 
     WORK.mkdir(parents=True, exist_ok=True)
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    if args.cpu:
+        only_avx2()
     environment()
     subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
     labels = None

@@ -9,11 +9,13 @@ pub(crate) enum Instructions {
     Portable,
     /// AVX2 and fused multiply-add.
     Avx2,
+    /// AVX-VNNI, if the CPU has it: those with AVX-512 may lack it.
+    AvxVnni,
     /// AVX-512 F and VL.
     Avx512,
 }
 
-/// Lowers the level, so that one machine can show that another would give the same answer: `portable`, `avx2` or `avx512`.
+/// Lowers the level, so that one machine can show that another would give the same answer: `portable`, `avx2`, `avxvnni` or `avx512`.
 const SWITCH: &str = "A2LP_CPU";
 
 impl Instructions {
@@ -23,6 +25,7 @@ impl Instructions {
         let best = BEST.get_or_init(|| match std::env::var(SWITCH).as_deref() {
             Ok("portable") => Instructions::Portable,
             Ok("avx2") => Instructions::found().min(Instructions::Avx2),
+            Ok("avxvnni") => Instructions::found().min(Instructions::AvxVnni),
             _ => Instructions::found(),
         });
         self <= *best
@@ -38,7 +41,7 @@ impl Instructions {
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
                 return Instructions::Avx512;
             }
-            Instructions::Avx2
+            Instructions::AvxVnni
         }
         #[cfg(not(target_arch = "x86_64"))]
         Instructions::Portable

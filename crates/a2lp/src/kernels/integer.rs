@@ -4,7 +4,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::cpu::Instructions;
-use super::{CacheLine, Chain, Loops, ScoreTile, floats_mut, grow, vectorised};
+use super::{CacheLine, Chain, Hit, Loops, MAX_WIDTH, ScoreTile, grow, vectorised};
 use crate::features::FeatureMatrix;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -146,7 +146,7 @@ impl QuantisedRows {
         &self.bytes[row * self.width..][..self.width]
     }
 
-    /// Cheap scores of one row against some others: the same numbers as [`ScoreTile::look`] gives.
+    /// Cheap scores of one row against some others: the same numbers as [`ScoreTile::look`] compares.
     pub(crate) fn scores_of(&self, row: usize, others: &[u32], scores: &mut Vec<f32>) {
         scores.clear();
         vectorised(OneToMany { rows: self, row, others, scores });
@@ -176,16 +176,53 @@ fn width_of(columns: usize) -> usize {
     columns.next_multiple_of(64)
 }
 
-/// An integer register tile and its shape. `run(rows, panel, groups, sums)` adds to `height · width` sums the
-/// products of `height` rows (STRETCH bytes apart) with a panel, `groups` times four columns.
+/// One call of an integer register tile: as many rows as it is high, `STRETCH` bytes apart, against one panel.
+pub(super) struct ByteTile<'a> {
+    pub(super) rows: &'a [u8],
+    pub(super) panel: &'a [i8],
+    /// Groups of four columns.
+    pub(super) groups: usize,
+    /// Sums of each row with every lane of the panel.
+    pub(super) sums: &'a mut [i32],
+    /// Go on from what the sums hold (earlier columns) instead of from zero.
+    pub(super) resume: bool,
+}
+
+/// What makes scores of the sums of a register tile, after the last column: score = (sum − correction) · scale + bias.
+pub(super) struct Finish<'a> {
+    /// The rows of the tile that exist.
+    pub(super) rows: &'a [RowEnd],
+    /// The number of the first of them.
+    pub(super) first_row: u32,
+    /// Every lane of the panel; the bias of a lane that does not exist is NaN, so that it reaches no threshold.
+    pub(super) scales: &'a [f32],
+    pub(super) biases: &'a [f32],
+    pub(super) corrections: &'a [i32],
+    pub(super) thresholds: &'a [f32],
+    /// The number of the first lane.
+    pub(super) first_lane: u32,
+}
+
+/// A row's part in its scores, and the score that it asks for.
+#[derive(Clone, Copy)]
+pub(super) struct RowEnd {
+    pub(super) scale: f32,
+    pub(super) bias: f32,
+    pub(super) threshold: f32,
+}
+
+/// An integer register tile and its shape. `run` adds up the products of `height` rows with `width` lanes; `finish` collects the
+/// scores that reach a threshold from the sums of a tile.
 #[derive(Clone, Copy)]
 pub(super) struct IntegerKernel {
     pub(super) height: usize,
     pub(super) width: usize,
-    run: unsafe fn(rows: &[u8], panel: &[i8], groups: usize, sums: &mut [i32]),
+    run: unsafe fn(ByteTile<'_>),
+    finish: unsafe fn(sums: &[i32], &Finish<'_>, &mut Vec<Hit>),
 }
 
-const PORTABLE: IntegerKernel = IntegerKernel { height: 4, width: 8, run: portable };
+const PORTABLE: IntegerKernel =
+    IntegerKernel { height: 4, width: 8, run: portable, finish: finish_portable };
 
 /// The kernels this CPU can run, slowest first.
 pub(super) fn available() -> Vec<IntegerKernel> {
@@ -193,17 +230,28 @@ pub(super) fn available() -> Vec<IntegerKernel> {
     let mut kernels = vec![PORTABLE];
     #[cfg(target_arch = "x86_64")]
     {
+        use super::x86::{bytes_avx_vnni, bytes_avx2, bytes_vnni, finish_avx2, finish_avx512};
         if Instructions::Avx2.allowed() {
-            kernels.push(IntegerKernel { height: 3, width: 16, run: super::x86::bytes_avx2::<STRETCH> });
+            let run = bytes_avx2::<STRETCH>;
+            kernels.push(IntegerKernel { height: 3, width: 16, run, finish: finish_avx2 });
+        }
+        if Instructions::AvxVnni.allowed() && is_x86_feature_detected!("avxvnni") {
+            let run = bytes_avx_vnni::<STRETCH>;
+            kernels.push(IntegerKernel { height: 6, width: 16, run, finish: finish_avx2 });
         }
         if Instructions::Avx512.allowed() && is_x86_feature_detected!("avx512vnni") {
-            kernels.push(IntegerKernel { height: 12, width: 32, run: super::x86::bytes_vnni::<STRETCH> });
+            let run = bytes_vnni::<STRETCH>;
+            kernels.push(IntegerKernel { height: 12, width: 32, run, finish: finish_avx512 });
         }
     }
     kernels
 }
 
-fn portable(rows: &[u8], panel: &[i8], groups: usize, sums: &mut [i32]) {
+fn portable(tile: ByteTile<'_>) {
+    let ByteTile { rows, panel, groups, sums, resume } = tile;
+    if !resume {
+        sums.fill(0);
+    }
     for (row, sums) in rows.chunks_exact(STRETCH).zip(sums.chunks_exact_mut(PORTABLE.width)) {
         for (a, b) in row.chunks_exact(4).zip(panel.chunks_exact(4 * PORTABLE.width)).take(groups) {
             for (sum, b) in sums.iter_mut().zip(b.chunks_exact(4)) {
@@ -213,11 +261,24 @@ fn portable(rows: &[u8], panel: &[i8], groups: usize, sums: &mut [i32]) {
     }
 }
 
+fn finish_portable(sums: &[i32], finish: &Finish<'_>, hits: &mut Vec<Hit>) {
+    for ((row, end), sums) in (finish.first_row..).zip(finish.rows).zip(sums.chunks_exact(PORTABLE.width)) {
+        for (lane, sum) in sums.iter().enumerate() {
+            let score = (sum - finish.corrections[lane]) as f32 * (end.scale * finish.scales[lane])
+                + (end.bias + finish.biases[lane]);
+            if score >= finish.thresholds[lane].min(end.threshold) {
+                hits.push(Hit { row, packed_row: finish.first_lane + lane as u32, score });
+            }
+        }
+    }
+}
+
 /// Quantised rows laid out for [`ScoreTile::look`]: panels, interleaved four columns at a time.
 pub(crate) struct PackedBytes {
     kernel: IntegerKernel,
     values: Vec<CacheLine>,
-    /// What gets scores back, of every packed row.
+    rows: usize,
+    /// What gets scores back, of every packed row and of the lanes that fill the last panel.
     scales: Vec<f32>,
     biases: Vec<f32>,
     /// The part of the sums that the offset of the other factor makes.
@@ -251,14 +312,11 @@ impl PackedBytes {
         PackedBytes {
             kernel,
             values: Vec::new(),
+            rows: 0,
             scales: Vec::new(),
             biases: Vec::new(),
             corrections: Vec::new(),
         }
-    }
-
-    fn rows(&self) -> usize {
-        self.scales.len()
     }
 
     pub(crate) fn pack(&mut self, rows: &QuantisedRows, range: Range<usize>) {
@@ -275,34 +333,48 @@ impl PackedBytes {
                 }
             }
         }
+        self.rows = range.len();
+        let lanes = range.len().next_multiple_of(kernel.width);
         self.scales.clear();
         self.scales.extend_from_slice(&rows.scales[range.clone()]);
+        self.scales.resize(lanes, 0.0);
         self.biases.clear();
         self.biases.extend_from_slice(&rows.biases[range.clone()]);
+        self.biases.resize(lanes, f32::NAN);
         self.corrections.clear();
         self.corrections.extend(rows.sums[range].iter().map(|sum| i32::from(rows.offset) * sum));
+        self.corrections.resize(lanes, 0);
     }
 }
 
 impl ScoreTile {
-    /// Cheap scores of some rows against every packed row.
+    /// Collects the pairs of some rows and packed rows whose cheap score reaches the threshold of either. No scores are kept.
     pub(crate) fn look(
         &mut self,
         rows: &QuantisedRows,
         wanted: impl ExactSizeIterator<Item = usize> + Clone,
         packed: &PackedBytes,
+        [row_thresholds, packed_thresholds]: [&[f32]; 2],
+        hits: &mut Vec<Hit>,
     ) {
-        let kernel = packed.kernel;
-        (self.rows, self.packed_rows, self.width) = (wanted.len(), packed.rows(), kernel.width);
-        if self.rows == 0 || self.packed_rows == 0 {
+        hits.clear();
+        let IntegerKernel { height, width, run, finish } = packed.kernel;
+        if wanted.len() == 0 || packed.rows == 0 {
             return;
         }
-        // Sums of whole register tiles; the rows that do not exist come last and are dropped.
-        let padded = self.rows.next_multiple_of(kernel.height);
-        let panels = packed.rows().div_ceil(kernel.width);
-        self.sums.clear();
-        self.sums.resize(padded * kernel.width * panels, 0);
-        grow(&mut self.stretch, padded * STRETCH / 4);
+        let end = |(row, &threshold): (usize, &f32)| RowEnd {
+            scale: rows.scales[row],
+            bias: rows.biases[row],
+            threshold,
+        };
+        let ends: Vec<RowEnd> = wanted.clone().zip(row_thresholds).map(end).collect();
+        // Whole register tiles; the rows that do not exist come last.
+        let tiles = wanted.len().div_ceil(height);
+        let panels = packed.rows.div_ceil(width);
+        // Sums outlive a call only if columns are left after it.
+        let in_one_go = rows.width <= DEPTH;
+        self.sums.resize(height * width * if in_one_go { 1 } else { tiles * panels }, 0);
+        grow(&mut self.stretch, tiles * height * STRETCH / 4);
         for start in (0..rows.width).step_by(DEPTH) {
             let depth = DEPTH.min(rows.width - start);
             let stretch = bytes_mut(&mut self.stretch);
@@ -311,72 +383,43 @@ impl ScoreTile {
                     *copy = byte + rows.offset as i8;
                 }
             }
-            let panels = bytes(&packed.values).chunks_exact(kernel.width * rows.width);
-            for (panel, sums) in panels.zip(self.sums.chunks_exact_mut(padded * kernel.width)) {
-                let panel = &panel[start * kernel.width..][..depth * kernel.width];
-                let tiles = sums.chunks_exact_mut(kernel.height * kernel.width);
-                for (lines, sums) in unsigned(stretch).chunks_exact(kernel.height * STRETCH).zip(tiles) {
+            let lines = unsigned(stretch);
+            for panel in 0..panels {
+                let lanes = panel * width..(panel + 1) * width;
+                let live = lanes.start..packed.rows.min(lanes.end);
+                let mut thresholds = [f32::INFINITY; MAX_WIDTH];
+                thresholds[..live.len()].copy_from_slice(&packed_thresholds[live]);
+                let values = &bytes(&packed.values)[panel * width * rows.width..][..width * rows.width];
+                let values = &values[start * width..][..depth * width];
+                for (tile, ends) in ends.chunks(height).enumerate() {
+                    let at = if in_one_go { 0 } else { panel * tiles + tile };
+                    let sums = &mut self.sums[at * height * width..][..height * width];
+                    let byte_tile = ByteTile {
+                        rows: &lines[tile * height * STRETCH..][..height * STRETCH],
+                        panel: values,
+                        groups: depth / 4,
+                        sums,
+                        resume: start > 0,
+                    };
+                    let whole = Finish {
+                        rows: ends,
+                        first_row: (tile * height) as u32,
+                        scales: &packed.scales[lanes.clone()],
+                        biases: &packed.biases[lanes.clone()],
+                        corrections: &packed.corrections[lanes.clone()],
+                        thresholds: &thresholds[..width],
+                        first_lane: lanes.start as u32,
+                    };
                     // SAFETY: `available` offers a kernel only after finding its features on this CPU; the slices
                     // were just cut to the lengths it asks for.
                     #[allow(unsafe_code)]
                     unsafe {
-                        (kernel.run)(lines, panel, depth / 4, sums)
+                        run(byte_tile);
+                        if start + depth == rows.width {
+                            finish(sums, &whole, hits);
+                        }
                     }
                 }
-            }
-        }
-        self.finish_look(rows, wanted, packed, padded);
-    }
-
-    /// From sums of bytes to scores.
-    fn finish_look(
-        &mut self,
-        rows: &QuantisedRows,
-        wanted: impl ExactSizeIterator<Item = usize> + Clone,
-        packed: &PackedBytes,
-        padded: usize,
-    ) {
-        let width = self.width;
-        grow(&mut self.scores, self.rows * width * packed.rows().div_ceil(width));
-        let panels = floats_mut(&mut self.scores).chunks_exact_mut(self.rows * width);
-        for ((scores, sums), first) in
-            panels.zip(self.sums.chunks_exact(padded * width)).zip((0..packed.rows()).step_by(width))
-        {
-            let lanes = first..packed.rows().min(first + width);
-            let (mut scales, mut corrections, mut biases) = ([0f32; 32], [0i32; 32], [0f32; 32]);
-            for (lane, row) in lanes.enumerate() {
-                scales[lane] = packed.scales[row];
-                corrections[lane] = packed.corrections[row];
-                biases[lane] = packed.biases[row];
-            }
-            let rows = wanted.clone().map(|row| (rows.scales[row], rows.biases[row]));
-            let (scales, corrections, biases) = (&scales[..width], &corrections[..width], &biases[..width]);
-            vectorised(ToScores { rows, scores, sums, scales, corrections, biases });
-        }
-    }
-}
-
-/// Sums of bytes of some rows against one panel, on their way to being scores. `rows` are their scales and biases.
-struct ToScores<'a, R> {
-    rows: R,
-    scores: &'a mut [f32],
-    sums: &'a [i32],
-    scales: &'a [f32],
-    corrections: &'a [i32],
-    biases: &'a [f32],
-}
-
-impl<R: Iterator<Item = (f32, f32)>> Loops for ToScores<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let width = self.scales.len();
-        let lines = self.scores.chunks_exact_mut(width).zip(self.sums.chunks_exact(width));
-        for ((scores, sums), (scale, bias)) in lines.zip(self.rows) {
-            let lanes = self.scales.iter().zip(self.corrections).zip(self.biases);
-            for ((score, sum), ((other, correction), other_bias)) in scores.iter_mut().zip(sums).zip(lanes) {
-                *score = (sum - correction) as f32 * (scale * other) + (bias + other_bias);
             }
         }
     }
@@ -440,38 +483,48 @@ mod tests {
                     let mut tile = ScoreTile::new();
                     let (own, others) = (rows / 3..rows, 0..rows.div_ceil(2));
                     packed.pack(&quantised, others.clone());
-                    tile.look(&quantised, own.clone(), &packed);
-                    let mut seen = 0;
-                    for (at, first, scores) in tile.segments() {
-                        for (other, &score) in (others.start + first..).zip(scores) {
-                            seen += 1;
-                            let (i, j) = (own.start + at, other);
-                            let sum: i32 = quantised
-                                .row(i)
-                                .iter()
-                                .zip(quantised.row(j))
-                                .map(|(&a, &b)| i32::from(a) * i32::from(b))
-                                .sum();
-                            let want = sum as f32 * (quantised.scales[i] * quantised.scales[j])
-                                + (quantised.biases[i] + quantised.biases[j]);
-                            assert_eq!(score.to_bits(), want.to_bits(), "width {}, ({i},{j})", kernel.width);
-                            let exact =
-                                similarity.score(similarity.chain().of(features.row(i), features.row(j)));
-                            assert!(
-                                (score - exact).abs() <= bounds[i],
-                                "({i},{j}): {score} {exact} {}",
-                                bounds[i]
-                            );
-                        }
+                    let everyone = vec![f32::NEG_INFINITY; rows];
+                    let mut hits = Vec::new();
+                    // Twice, so that buffers with something in them are met as well.
+                    for _ in 0..2 {
+                        let thresholds = [&everyone[..own.len()], &everyone[..others.len()]];
+                        tile.look(&quantised, own.clone(), &packed, thresholds, &mut hits);
                     }
-                    assert_eq!(seen, own.len() * others.len());
+                    hits.sort_by_key(|hit| (hit.row, hit.packed_row));
+                    let pairs: Vec<(usize, usize)> = (0..own.len())
+                        .flat_map(|row| (0..others.len()).map(move |other| (row, other)))
+                        .collect();
+                    assert_eq!(hits.len(), pairs.len());
+                    for (hit, &(row, other)) in hits.iter().zip(&pairs) {
+                        assert_eq!((hit.row as usize, hit.packed_row as usize), (row, other));
+                        let (i, j) = (own.start + row, others.start + other);
+                        let products = quantised.row(i).iter().zip(quantised.row(j));
+                        let sum: i32 = products.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
+                        let want = sum as f32 * (quantised.scales[i] * quantised.scales[j])
+                            + (quantised.biases[i] + quantised.biases[j]);
+                        let score = hit.score;
+                        assert_eq!(score.to_bits(), want.to_bits(), "width {}, ({i},{j})", kernel.width);
+                        let exact = similarity.score(similarity.chain().of(features.row(i), features.row(j)));
+                        let bound = bounds[i];
+                        assert!((score - exact).abs() <= bound, "({i},{j}): {score} {exact} {bound}");
+                    }
                     // One row against others gives the same scores.
                     let numbers: Vec<u32> = others.clone().map(|other| other as u32).collect();
                     let mut scores = Vec::new();
                     quantised.scores_of(own.start, &numbers, &mut scores);
-                    for (_, first, tile) in tile.segments().filter(|segment| segment.0 == 0) {
-                        assert_eq!(&scores[first..first + tile.len()], tile);
-                    }
+                    let of_first: Vec<f32> = hits[..others.len()].iter().map(|hit| hit.score).collect();
+                    assert_eq!(of_first, scores);
+                    // A pair is a hit exactly if it reaches the threshold of its row or of its packed row.
+                    let middle = |at: usize| hits[at * hits.len() / 5].score;
+                    let least = |count: usize| (0..count).map(|at| middle(at % 5)).collect::<Vec<f32>>();
+                    let (of_rows, of_packed) = (least(own.len()), least(others.len()));
+                    let reaches = |hit: &&Hit| {
+                        hit.score >= of_rows[hit.row as usize] || hit.score >= of_packed[hit.packed_row as usize]
+                    };
+                    let want: Vec<Hit> = hits.iter().filter(reaches).copied().collect();
+                    tile.look(&quantised, own.clone(), &packed, [&of_rows, &of_packed], &mut hits);
+                    hits.sort_by_key(|hit| (hit.row, hit.packed_row));
+                    assert_eq!(hits, want);
                 }
             }
         }

@@ -296,7 +296,7 @@ pub(crate) struct ScoreTile {
     width: usize,
     /// A stretch of columns of all rows, close together.
     stretch: Vec<CacheLine>,
-    /// Sums of bytes, before they become scores.
+    /// Sums of bytes while columns are left.
     sums: Vec<i32>,
 }
 

@@ -1,5 +1,6 @@
 //! Register tiles of two vectors a row, every accumulator in a register of its own.
 
+use super::integer::{ByteTile, Finish};
 use super::{ABREAST, Chain, Hit, RegisterTile, STRETCH, Scan};
 use std::arch::x86_64::*;
 
@@ -96,73 +97,174 @@ register_tile!(
     _mm512_fmadd_ps
 );
 
-/// # Safety
-/// The CPU must have AVX-512 VNNI; there are 12 rows, `STRETCH` bytes apart, `groups` groups of 4 × 32 bytes in
-/// the panel, and 12 × 32 sums.
-#[target_feature(enable = "avx512f,avx512vnni")]
-pub(super) unsafe fn bytes_vnni<const STRETCH: usize>(
-    rows: &[u8],
-    panel: &[i8],
-    groups: usize,
-    sums: &mut [i32],
-) {
-    let (rows, panel, sums) = (rows.as_ptr(), panel.as_ptr(), sums.as_mut_ptr());
-    let mut acc = [[_mm512_setzero_si512(); 2]; 12];
-    // SAFETY: all reads and writes stay within the lengths the caller promises; they are unaligned.
-    unsafe {
-        for i in 0..12 {
-            acc[i] = [
-                _mm512_loadu_si512(sums.add(32 * i).cast()),
-                _mm512_loadu_si512(sums.add(32 * i + 16).cast()),
-            ];
-        }
-        for g in 0..groups {
-            let b = [
-                _mm512_loadu_si512(panel.add(128 * g).cast()),
-                _mm512_loadu_si512(panel.add(128 * g + 64).cast()),
-            ];
-            for i in 0..12 {
-                let a = _mm512_set1_epi32(rows.add(i * STRETCH + 4 * g).cast::<i32>().read_unaligned());
+/// Scores of the sums of a register tile of bytes, and those that reach a threshold.
+macro_rules! finish_bytes {
+    ($name:ident, $features:literal, $lanes:literal, $load:ident, $load_whole:ident, $store:ident, $splat:ident,
+     $sub:ident, $to_float:ident, $mul:ident, $add:ident, $min:ident, $reached:ident) => {
+        /// # Safety
+        /// The CPU must have the named features; `sums` and `finish` must have the lengths that `IntegerKernel` asks for.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $name(sums: &[i32], finish: &Finish<'_>, hits: &mut Vec<Hit>) {
+            // SAFETY: all reads stay within two vectors a row, and as many lanes, which the caller promises.
+            unsafe {
                 for j in 0..2 {
-                    acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], a, b[j]);
+                    let lane = |values: &[f32]| $load(values.as_ptr().add($lanes * j));
+                    let (scales, biases) = (lane(finish.scales), lane(finish.biases));
+                    let thresholds = lane(finish.thresholds);
+                    let corrections = $load_whole(finish.corrections.as_ptr().add($lanes * j).cast());
+                    for ((i, row), sums) in (0..).zip(finish.rows).zip(sums.chunks_exact(2 * $lanes)) {
+                        let sums = $load_whole(sums.as_ptr().add($lanes * j).cast());
+                        let scaled = $mul($to_float($sub(sums, corrections)), $mul($splat(row.scale), scales));
+                        let scores = $add(scaled, $add($splat(row.bias), biases));
+                        let mut found = $reached(scores, $min(thresholds, $splat(row.threshold)));
+                        if found == 0 {
+                            continue;
+                        }
+                        let mut values = [0f32; $lanes];
+                        $store(values.as_mut_ptr(), scores);
+                        while found != 0 {
+                            let at = found.trailing_zeros();
+                            found &= found - 1;
+                            hits.push(Hit {
+                                row: finish.first_row + i,
+                                packed_row: finish.first_lane + ($lanes * j) as u32 + at,
+                                score: values[at as usize],
+                            });
+                        }
+                    }
                 }
             }
         }
-        for i in 0..12 {
-            _mm512_storeu_si512(sums.add(32 * i).cast(), acc[i][0]);
-            _mm512_storeu_si512(sums.add(32 * i + 16).cast(), acc[i][1]);
-        }
-    }
+    };
 }
+
+/// A register tile of bytes for instructions that add up four products at once.
+macro_rules! bytes_tile {
+    ($name:ident, $features:literal, $height:literal, $lanes:literal, $zero:ident, $load:ident, $store:ident, $splat:ident,
+     $dot:ident) => {
+        /// # Safety
+        /// The CPU must have the named features; `tile` must have the lengths that `IntegerKernel` asks for.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $name<const STRETCH: usize>(tile: ByteTile<'_>) {
+            let (rows, panel, sums) = (tile.rows.as_ptr(), tile.panel.as_ptr(), tile.sums.as_mut_ptr());
+            let mut acc = [[$zero(); 2]; $height];
+            // SAFETY: all reads and writes stay within the lengths the caller promises; they are unaligned.
+            unsafe {
+                if tile.resume {
+                    for i in 0..$height {
+                        let sums = sums.add(2 * $lanes * i);
+                        acc[i] = [$load(sums.cast()), $load(sums.add($lanes).cast())];
+                    }
+                }
+                for g in 0..tile.groups {
+                    let panel = panel.add(8 * $lanes * g);
+                    let b = [$load(panel.cast()), $load(panel.add(4 * $lanes).cast())];
+                    for i in 0..$height {
+                        let a = $splat(rows.add(i * STRETCH + 4 * g).cast::<i32>().read_unaligned());
+                        for j in 0..2 {
+                            acc[i][j] = $dot(acc[i][j], a, b[j]);
+                        }
+                    }
+                }
+                for i in 0..$height {
+                    let sums = sums.add(2 * $lanes * i);
+                    $store(sums.cast(), acc[i][0]);
+                    $store(sums.add($lanes).cast(), acc[i][1]);
+                }
+            }
+        }
+    };
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn reached_256(scores: __m256, least: __m256) -> u32 {
+    _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(scores, least)) as u32
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn reached_512(scores: __m512, least: __m512) -> u32 {
+    _mm512_cmp_ps_mask::<_CMP_GE_OQ>(scores, least).into()
+}
+
+bytes_tile!(
+    bytes_vnni,
+    "avx512f,avx512vnni",
+    12,
+    16,
+    _mm512_setzero_si512,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_set1_epi32,
+    _mm512_dpbusd_epi32
+);
+finish_bytes!(
+    finish_avx512,
+    "avx512f",
+    16,
+    _mm512_loadu_ps,
+    _mm512_loadu_si512,
+    _mm512_storeu_ps,
+    _mm512_set1_ps,
+    _mm512_sub_epi32,
+    _mm512_cvtepi32_ps,
+    _mm512_mul_ps,
+    _mm512_add_ps,
+    _mm512_min_ps,
+    reached_512
+);
+bytes_tile!(
+    bytes_avx_vnni,
+    "avx2,avxvnni",
+    6,
+    8,
+    _mm256_setzero_si256,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_set1_epi32,
+    _mm256_dpbusd_avx_epi32
+);
+finish_bytes!(
+    finish_avx2,
+    "avx2",
+    8,
+    _mm256_loadu_ps,
+    _mm256_loadu_si256,
+    _mm256_storeu_ps,
+    _mm256_set1_ps,
+    _mm256_sub_epi32,
+    _mm256_cvtepi32_ps,
+    _mm256_mul_ps,
+    _mm256_add_ps,
+    _mm256_min_ps,
+    reached_256
+);
 
 /// Products of six-bit numbers (0…63 by −31…31 or 0…63) fit into 16 bits pairwise; this many pairs may be added up
 /// before they are widened: 4 · 2 · 63 · 63 = 31,752.
 const NARROW: usize = 4;
 
 /// # Safety
-/// The CPU must have AVX2; there are 3 rows, `STRETCH` bytes apart, `groups` groups of 4 × 16 bytes in the panel,
-/// and 3 × 16 sums. Bytes stay within six bits.
+/// The CPU must have AVX2; `tile` must have the lengths that `IntegerKernel` asks for. Bytes stay within six bits, and there
+/// are a multiple of `NARROW` groups.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn bytes_avx2<const STRETCH: usize>(
-    rows: &[u8],
-    panel: &[i8],
-    groups: usize,
-    sums: &mut [i32],
-) {
-    let (rows, panel, sums) = (rows.as_ptr(), panel.as_ptr(), sums.as_mut_ptr());
+pub(super) unsafe fn bytes_avx2<const STRETCH: usize>(tile: ByteTile<'_>) {
+    let (rows, panel, sums) = (tile.rows.as_ptr(), tile.panel.as_ptr(), tile.sums.as_mut_ptr());
     let ones = _mm256_set1_epi16(1);
     let mut acc = [[_mm256_setzero_si256(); 2]; 3];
     // SAFETY: all reads and writes stay within the lengths the caller promises; they are unaligned.
     unsafe {
-        for i in 0..3 {
-            for j in 0..2 {
-                acc[i][j] = _mm256_loadu_si256(sums.add(16 * i + 8 * j).cast());
+        if tile.resume {
+            for i in 0..3 {
+                for j in 0..2 {
+                    acc[i][j] = _mm256_loadu_si256(sums.add(16 * i + 8 * j).cast());
+                }
             }
         }
-        let mut g = 0;
-        while g < groups {
+        for first in (0..tile.groups).step_by(NARROW) {
             let mut narrow = [[_mm256_setzero_si256(); 2]; 3];
-            for g in g..groups.min(g + NARROW) {
+            for g in first..first + NARROW {
                 let b = [
                     _mm256_loadu_si256(panel.add(64 * g).cast()),
                     _mm256_loadu_si256(panel.add(64 * g + 32).cast()),
@@ -179,7 +281,6 @@ pub(super) unsafe fn bytes_avx2<const STRETCH: usize>(
                     acc[i][j] = _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(narrow[i][j], ones));
                 }
             }
-            g += NARROW;
         }
         for i in 0..3 {
             for j in 0..2 {

@@ -4,7 +4,7 @@ use super::search::{Ranking, Scorer, best_of_all};
 use super::{BestOf, Centring, NeighbourLists, Room, Wanted};
 use crate::error::Error;
 use crate::features::{FeatureMatrix, ROWS_PER_TASK};
-use crate::kernels::{PackedRows, ScoreTile};
+use crate::kernels::{Hit, PackedRows, ScoreTile};
 use crate::observer::Observer;
 use crate::similarity::Similarity;
 use rayon::prelude::*;
@@ -34,8 +34,15 @@ impl Scorer for FullScores<'_> {
         tile.score(self.similarity.chain(), self.features.block(range), packed);
     }
 
-    fn sign(&self) -> f32 {
-        self.similarity.score(1.0)
+    fn hits(
+        &self,
+        _: Range<usize>,
+        _: &PackedRows,
+        tile: &mut ScoreTile,
+        [rows, packed_rows]: [&[f32]; 2],
+        hits: &mut Vec<Hit>,
+    ) {
+        tile.collect_hits(self.similarity.score(1.0), rows, packed_rows, hits);
     }
 
     fn floor(&self) -> f32 {

@@ -163,11 +163,11 @@ impl<R: GroupedRows> GroupSearch<'_, R> {
         for (group, visitors) in visits.iter() {
             let members = self.pools[pool].group(group);
             let packed = self.rows.packed(pool, group, members.clone())?;
-            tile.look(&quantised, visitors.iter().map(|at| at - first), &packed);
             let thresholds: Vec<f32> = visitors.iter().map(|at| best[at - own.start].threshold()).collect();
             // Members look for themselves in their own block.
             let nobody = vec![f32::INFINITY; members.len()];
-            tile.collect_hits(1.0, &thresholds, &nobody, hits);
+            let rows = visitors.iter().map(|at| at - first);
+            tile.look(&quantised, rows, &packed, [&thresholds, &nobody], hits);
             for hit in hits.iter() {
                 let (visitor, member) = (visitors[hit.row as usize], members.start + hit.packed_row as usize);
                 if visitor != member {

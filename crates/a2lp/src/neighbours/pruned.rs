@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows that look for neighbours together.
-const BLOCK: usize = 512;
+const BLOCK: usize = 4096;
 
 /// All rows in memory.
 struct InMemory<'a> {

@@ -8,7 +8,7 @@ use super::search::{Ranking, Scorer, best_of_all};
 use super::{BestOf, NeighbourLists, Ranked, Wanted, exact};
 use crate::error::Error;
 use crate::features::FeatureMatrix;
-use crate::kernels::{PackedBytes, QuantisedRows, ScoreTile};
+use crate::kernels::{Hit, PackedBytes, QuantisedRows, ScoreTile};
 use crate::observer::{Observer, Stage, report_progress};
 use crate::similarity::Similarity;
 use rayon::prelude::*;
@@ -31,12 +31,17 @@ impl Scorer for CheapScores {
         packed.pack(&self.0, range);
     }
 
-    fn score(&self, range: Range<usize>, packed: &PackedBytes, tile: &mut ScoreTile) {
-        tile.look(&self.0, range, packed);
-    }
+    fn score(&self, _: Range<usize>, _: &PackedBytes, _: &mut ScoreTile) {}
 
-    fn sign(&self) -> f32 {
-        1.0
+    fn hits(
+        &self,
+        range: Range<usize>,
+        packed: &PackedBytes,
+        tile: &mut ScoreTile,
+        thresholds: [&[f32]; 2],
+        hits: &mut Vec<Hit>,
+    ) {
+        tile.look(&self.0, range, packed, thresholds, hits);
     }
 
     /// A cheap score below zero may stand for one above it.

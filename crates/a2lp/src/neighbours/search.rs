@@ -28,10 +28,17 @@ pub(super) trait Scorer: Sync {
     fn packed(&self) -> Self::Packed;
     /// Prepares the rows of `range`.
     fn pack(&self, packed: &mut Self::Packed, range: Range<usize>);
-    /// Scores the rows of `range` against the prepared ones.
+    /// Scores the rows of `range` against the prepared ones, for all rankings. Nothing to do if scores are not kept.
     fn score(&self, range: Range<usize>, packed: &Self::Packed, tile: &mut ScoreTile);
-    /// −1 when the tile holds distances, which are better when smaller.
-    fn sign(&self) -> f32;
+    /// Collects the pairs that reach the threshold of their row or of their prepared row.
+    fn hits(
+        &self,
+        range: Range<usize>,
+        packed: &Self::Packed,
+        tile: &mut ScoreTile,
+        thresholds: [&[f32]; 2],
+        hits: &mut Vec<Hit>,
+    );
     /// Pairs that do not score above this are not offered.
     fn floor(&self) -> f32;
 }
@@ -91,16 +98,20 @@ pub(super) fn best_of_all(
                 let mut row_best = lock(candidates);
                 for (at, ranking) in rankings.iter().enumerate() {
                     let tile = match ranking.centring {
-                        None => &*tile,
+                        None => &mut *tile,
                         Some(centring) => {
                             centring.apply(tile, group, &columns, centred);
-                            &*centred
+                            &mut *centred
                         }
                     };
                     // Rows get neighbours of the columns' pool, and columns of the rows'.
                     let row_best = &mut row_best[slots.of(at, columns.start)];
                     let column_best = &mut column_best[slots.of(at, group.start)];
-                    offer_both(tile, group, &columns, scorer, row_best, column_best, hits);
+                    let row_thresholds: Vec<f32> = row_best.iter().map(BestOf::threshold).collect();
+                    let column_thresholds: Vec<f32> = column_best.iter().map(BestOf::threshold).collect();
+                    let thresholds = [&row_thresholds[..], &column_thresholds];
+                    scorer.hits(group.clone(), packed, tile, thresholds, hits);
+                    offer_both(hits, group, &columns, scorer.floor(), row_best, column_best);
                 }
                 drop(row_best);
                 let pairs = (group.len() * columns.len()) as u64;
@@ -201,23 +212,19 @@ fn no_candidates(
     groups.iter().map(of_group).collect()
 }
 
-/// Offers the pairs (row, column) of a scored tile with row < column to the row's and the column's candidates.
+/// Offers pairs (row, column) with row < column to the row's and the column's candidates.
 fn offer_both(
-    tile: &ScoreTile,
+    hits: &[Hit],
     rows: &Range<usize>,
     columns: &Range<usize>,
-    scorer: &impl Scorer,
+    floor: f32,
     row_best: &mut [BestOf],
     column_best: &mut [BestOf],
-    hits: &mut Vec<Hit>,
 ) {
-    let row_thresholds: Vec<f32> = row_best.iter().map(BestOf::threshold).collect();
-    let column_thresholds: Vec<f32> = column_best.iter().map(BestOf::threshold).collect();
-    tile.collect_hits(scorer.sign(), &row_thresholds, &column_thresholds, hits);
     for hit in hits {
         let (row, column) = (rows.start + hit.row as usize, columns.start + hit.packed_row as usize);
         // Columns up to the row itself belong to the other half of the triangle.
-        if row < column && hit.score > scorer.floor() {
+        if row < column && hit.score > floor {
             row_best[hit.row as usize].consider(hit.score, column as u32);
             column_best[hit.packed_row as usize].consider(hit.score, row as u32);
         }
