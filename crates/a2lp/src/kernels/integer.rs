@@ -68,16 +68,7 @@ impl QuantisedRows {
             .enumerate()
             .map(|(position, bytes)| {
                 let values = features.row(row_at(position));
-                let reach = values.iter().fold(0f32, |m, v| m.max(v.abs()));
-                let scale = reach / largest;
-                let inverse = if scale > 0.0 && scale.recip().is_finite() { scale.recip() } else { 0.0 };
-                let (mut sum, mut square, mut error) = (0i32, 0f64, 0f64);
-                for (byte, &value) in bytes.iter_mut().zip(values) {
-                    *byte = (value * inverse).round() as i8;
-                    sum += i32::from(*byte);
-                    square += f64::from(value) * f64::from(value);
-                    error += (f64::from(value) - f64::from(scale) * f64::from(*byte)).powi(2);
-                }
+                let Described { scale, sum, square, error } = vectorised(Quantise { values, largest, bytes });
                 let bias = if distances { -square as f32 } else { 0.0 };
                 (scale, bias, sum, error.sqrt() as f32, square.sqrt() as f32)
             })
@@ -166,6 +157,58 @@ impl QuantisedRows {
     }
 }
 
+/// A row on its way to six bits.
+struct Quantise<'a> {
+    values: &'a [f32],
+    /// The largest byte.
+    largest: f32,
+    bytes: &'a mut [i8],
+}
+
+/// What a row lost on that way.
+struct Described {
+    scale: f32,
+    sum: i32,
+    /// ‖v‖² and ‖v − scale · bytes‖².
+    square: f64,
+    error: f64,
+}
+
+impl Loops for Quantise<'_> {
+    type Output = Described;
+
+    #[inline(always)]
+    fn run(self) -> Described {
+        /// Sums side by side, so that one addition need not wait for the other.
+        const LANES: usize = 16;
+        let mut reach = [0f32; LANES];
+        let lanes = |values: &[f32], at: usize| values.get(at).copied().unwrap_or(0.0);
+        let (chunks, rest) = self.values.as_chunks::<LANES>();
+        for values in chunks {
+            reach = std::array::from_fn(|i| reach[i].max(values[i].abs()));
+        }
+        let reach = reach.into_iter().chain(rest.iter().map(|value| value.abs())).fold(0f32, f32::max);
+        let scale = reach / self.largest;
+        let inverse = if scale > 0.0 && scale.recip().is_finite() { scale.recip() } else { 0.0 };
+        let (mut sums, mut squares, mut errors) = ([0i32; LANES], [0f64; LANES], [0f64; LANES]);
+        let padded: [f32; LANES] = std::array::from_fn(|i| lanes(rest, i));
+        let last = (!rest.is_empty()).then_some(&padded);
+        for (values, bytes) in chunks.iter().chain(last).zip(self.bytes.chunks_mut(LANES)) {
+            let rounded: [f32; LANES] = std::array::from_fn(|i| (values[i] * inverse).round_ties_even());
+            for (byte, rounded) in bytes.iter_mut().zip(rounded) {
+                *byte = rounded as i8;
+            }
+            for i in 0..LANES {
+                sums[i] += rounded[i] as i32;
+                squares[i] += f64::from(values[i]) * f64::from(values[i]);
+                errors[i] += (f64::from(values[i]) - f64::from(scale) * f64::from(rounded[i])).powi(2);
+            }
+        }
+        let sum = sums.into_iter().sum();
+        Described { scale, sum, square: squares.into_iter().sum(), error: errors.into_iter().sum() }
+    }
+}
+
 /// What makes the bytes of signed rows non-negative.
 fn offset_of(signed: bool) -> u8 {
     if signed { 32 } else { 0 }
@@ -221,8 +264,7 @@ pub(super) struct IntegerKernel {
     finish: unsafe fn(sums: &[i32], &Finish<'_>, &mut Vec<Hit>),
 }
 
-const PORTABLE: IntegerKernel =
-    IntegerKernel { height: 4, width: 8, run: portable, finish: finish_portable };
+const PORTABLE: IntegerKernel = IntegerKernel { height: 4, width: 8, run: portable, finish: finish_portable };
 
 /// The kernels this CPU can run, slowest first.
 pub(super) fn available() -> Vec<IntegerKernel> {
@@ -519,7 +561,8 @@ mod tests {
                     let least = |count: usize| (0..count).map(|at| middle(at % 5)).collect::<Vec<f32>>();
                     let (of_rows, of_packed) = (least(own.len()), least(others.len()));
                     let reaches = |hit: &&Hit| {
-                        hit.score >= of_rows[hit.row as usize] || hit.score >= of_packed[hit.packed_row as usize]
+                        hit.score >= of_rows[hit.row as usize]
+                            || hit.score >= of_packed[hit.packed_row as usize]
                     };
                     let want: Vec<Hit> = hits.iter().filter(reaches).copied().collect();
                     tile.look(&quantised, own.clone(), &packed, [&of_rows, &of_packed], &mut hits);

@@ -70,54 +70,65 @@ pub(crate) fn prefetch<T>(value: &T) {
 /// Pairs scored side by side when they have nothing but one row in common.
 const ABREAST: usize = 8;
 
+/// Most vectors of such pairs at a time: one chain of additions alone would wait for each to finish.
+const CHAINS: usize = 2;
+
 impl Chain {
     /// The chains of one row with each of `others`, in order.
     pub(crate) fn of_each<'r>(self, a: &[f32], others: impl Iterator<Item = &'r [f32]>, out: &mut Vec<f32>) {
         out.clear();
-        let mut waiting: Vec<&[f32]> = Vec::with_capacity(ABREAST);
-        let mut run = |rows: &[&[f32]]| {
-            let group: [&[f32]; ABREAST] = std::array::from_fn(|i| rows[i.min(rows.len() - 1)]);
-            #[cfg(target_arch = "x86_64")]
-            if Instructions::Avx2.allowed() {
-                // SAFETY: AVX2 is allowed only where it and FMA were found on this CPU.
-                #[allow(unsafe_code)]
-                let scores = unsafe { x86::abreast(self, a, group) };
-                return out.extend_from_slice(&scores[..rows.len()]);
-            }
-            out.extend_from_slice(&abreast(self, a, group)[..rows.len()]);
-        };
+        let mut waiting: [&[f32]; CHAINS * ABREAST] = [&[]; CHAINS * ABREAST];
+        let mut count = 0;
         for other in others {
-            waiting.push(other);
-            if waiting.len() == ABREAST {
-                run(&waiting);
-                waiting.clear();
+            waiting[count] = &other[..a.len()];
+            count += 1;
+            if count == waiting.len() {
+                self.of_some(a, &mut waiting, count, out);
+                count = 0;
             }
         }
-        if !waiting.is_empty() {
-            run(&waiting);
+        if count > 0 {
+            self.of_some(a, &mut waiting, count, out);
         }
+    }
+
+    /// The same for the first `count` of `others`, which are as long as `a`.
+    fn of_some<'r>(
+        self,
+        a: &[f32],
+        others: &mut [&'r [f32]; CHAINS * ABREAST],
+        count: usize,
+        out: &mut Vec<f32>,
+    ) {
+        let last = others[count - 1];
+        let vectors = count.div_ceil(ABREAST);
+        others[count..vectors * ABREAST].fill(last);
+        let (vectors, _) = others[..vectors * ABREAST].as_chunks::<ABREAST>();
+        #[cfg(target_arch = "x86_64")]
+        if Instructions::Avx2.allowed() {
+            // SAFETY: AVX2 is allowed only where it and FMA were found on this CPU; all rows are as long as `a`.
+            #[allow(unsafe_code)]
+            let scores = unsafe {
+                match vectors {
+                    &[vector] => x86::abreast(self, a, [vector]).to_vec(),
+                    _ => x86::abreast::<CHAINS>(self, a, std::array::from_fn(|v| vectors[v])).to_vec(),
+                }
+            };
+            return out.extend_from_slice(&scores.as_flattened()[..count]);
+        }
+        for vector in vectors {
+            out.extend(abreast(self, a, vector));
+        }
+        out.truncate(out.len() - (vectors.len() * ABREAST - count));
     }
 }
 
-/// Several chains at once: one alone would wait for each addition to finish.
-#[inline(always)]
-fn abreast(chain: Chain, a: &[f32], others: [&[f32]; ABREAST]) -> [f32; ABREAST] {
-    let others = others.map(|other| &other[..a.len()]);
+/// Several chains at once.
+fn abreast(chain: Chain, a: &[f32], others: &[&[f32]; ABREAST]) -> [f32; ABREAST] {
     let mut acc = [0f32; ABREAST];
-    match chain {
-        Chain::Product => {
-            for (p, &a) in a.iter().enumerate() {
-                for i in 0..ABREAST {
-                    acc[i] = Chain::Product.step(a, others[i][p], acc[i]);
-                }
-            }
-        }
-        Chain::SquaredDistance => {
-            for (p, &a) in a.iter().enumerate() {
-                for i in 0..ABREAST {
-                    acc[i] = Chain::SquaredDistance.step(a, others[i][p], acc[i]);
-                }
-            }
+    for (p, &a) in a.iter().enumerate() {
+        for i in 0..ABREAST {
+            acc[i] = chain.step(a, others[i][p], acc[i]);
         }
     }
     acc

@@ -1,7 +1,7 @@
 //! Register tiles of two vectors a row, every accumulator in a register of its own.
 
 use super::integer::{ByteTile, Finish};
-use super::{ABREAST, Chain, Hit, RegisterTile, STRETCH, Scan};
+use super::{ABREAST, Chain, Hit, RegisterTile, STRETCH, Scan, prefetch};
 use std::arch::x86_64::*;
 
 /// # Safety
@@ -114,7 +114,8 @@ macro_rules! finish_bytes {
                     let corrections = $load_whole(finish.corrections.as_ptr().add($lanes * j).cast());
                     for ((i, row), sums) in (0..).zip(finish.rows).zip(sums.chunks_exact(2 * $lanes)) {
                         let sums = $load_whole(sums.as_ptr().add($lanes * j).cast());
-                        let scaled = $mul($to_float($sub(sums, corrections)), $mul($splat(row.scale), scales));
+                        let scaled =
+                            $mul($to_float($sub(sums, corrections)), $mul($splat(row.scale), scales));
                         let scores = $add(scaled, $add($splat(row.bias), biases));
                         let mut found = $reached(scores, $min(thresholds, $splat(row.threshold)));
                         if found == 0 {
@@ -290,7 +291,91 @@ pub(super) unsafe fn bytes_avx2<const STRETCH: usize>(tile: ByteTile<'_>) {
     }
 }
 
-#[target_feature(enable = "avx,fma")]
-pub(super) fn abreast(chain: Chain, a: &[f32], others: [&[f32]; ABREAST]) -> [f32; ABREAST] {
-    super::abreast(chain, a, others)
+/// Columns from the one that is used to the one that is asked for.
+const AHEAD: usize = 128;
+
+/// The chains of one row with `V` times eight others: eight columns of eight rows are turned, so that lanes run over rows.
+///
+/// # Safety
+/// The CPU must have AVX2 and FMA; all rows must be as long as `a`.
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn abreast<const V: usize>(
+    chain: Chain,
+    a: &[f32],
+    others: [[&[f32]; ABREAST]; V],
+) -> [[f32; ABREAST]; V] {
+    let mut acc = [_mm256_setzero_ps(); V];
+    // A cache line of every row at a time: where rows lie powers of two apart, few of their lines fit into the cache together.
+    let whole = a.len() / 16 * 16;
+    for p in (0..whole).step_by(16) {
+        for v in 0..V {
+            for row in others[v] {
+                prefetch(&row[(p + AHEAD).min(a.len() - 1)]);
+            }
+            for p in [p, p + 8] {
+                // SAFETY: eight columns are left in every row.
+                let rows = std::array::from_fn(|i| unsafe { _mm256_loadu_ps(others[v][i].as_ptr().add(p)) });
+                for (q, b) in turned(rows).into_iter().enumerate() {
+                    let a = _mm256_set1_ps(a[p + q]);
+                    acc[v] = match chain {
+                        Chain::Product => _mm256_fmadd_ps(a, b, acc[v]),
+                        Chain::SquaredDistance => {
+                            let difference = _mm256_sub_ps(a, b);
+                            _mm256_fmadd_ps(difference, difference, acc[v])
+                        }
+                    };
+                }
+            }
+        }
+    }
+    let mut out = [[0f32; ABREAST]; V];
+    for v in 0..V {
+        // SAFETY: there is room for eight.
+        unsafe { _mm256_storeu_ps(out[v].as_mut_ptr(), acc[v]) };
+        for p in whole..a.len() {
+            for i in 0..ABREAST {
+                out[v][i] = chain.step(a[p], others[v][i][p], out[v][i]);
+            }
+        }
+    }
+    out
+}
+
+/// The columns of eight rows of eight.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turned(rows: [__m256; 8]) -> [__m256; 8] {
+    // Rows 0 and 1, 2 and 3, … column by column, in either half of a vector; then fours of rows; then halves.
+    let pairs: [__m256; 8] = [
+        _mm256_unpacklo_ps(rows[0], rows[1]),
+        _mm256_unpackhi_ps(rows[0], rows[1]),
+        _mm256_unpacklo_ps(rows[2], rows[3]),
+        _mm256_unpackhi_ps(rows[2], rows[3]),
+        _mm256_unpacklo_ps(rows[4], rows[5]),
+        _mm256_unpackhi_ps(rows[4], rows[5]),
+        _mm256_unpacklo_ps(rows[6], rows[7]),
+        _mm256_unpackhi_ps(rows[6], rows[7]),
+    ];
+    const LOW: i32 = 0b01_00_01_00;
+    const HIGH: i32 = 0b11_10_11_10;
+    let fours: [__m256; 8] = [
+        _mm256_shuffle_ps::<LOW>(pairs[0], pairs[2]),
+        _mm256_shuffle_ps::<HIGH>(pairs[0], pairs[2]),
+        _mm256_shuffle_ps::<LOW>(pairs[1], pairs[3]),
+        _mm256_shuffle_ps::<HIGH>(pairs[1], pairs[3]),
+        _mm256_shuffle_ps::<LOW>(pairs[4], pairs[6]),
+        _mm256_shuffle_ps::<HIGH>(pairs[4], pairs[6]),
+        _mm256_shuffle_ps::<LOW>(pairs[5], pairs[7]),
+        _mm256_shuffle_ps::<HIGH>(pairs[5], pairs[7]),
+    ];
+    [
+        _mm256_permute2f128_ps::<0x20>(fours[0], fours[4]),
+        _mm256_permute2f128_ps::<0x20>(fours[1], fours[5]),
+        _mm256_permute2f128_ps::<0x20>(fours[2], fours[6]),
+        _mm256_permute2f128_ps::<0x20>(fours[3], fours[7]),
+        _mm256_permute2f128_ps::<0x31>(fours[0], fours[4]),
+        _mm256_permute2f128_ps::<0x31>(fours[1], fours[5]),
+        _mm256_permute2f128_ps::<0x31>(fours[2], fours[6]),
+        _mm256_permute2f128_ps::<0x31>(fours[3], fours[7]),
+    ]
 }

@@ -393,11 +393,15 @@ impl Centres {
             let home = ends.partition_point(|&end| end <= start);
             let some = start..positions.end.min(ends[home]).min(start + TOGETHER);
             start = some.end;
-            self.rank(std::iter::once(self.vectors.row(home)), choice, room, &mut near_home);
-            let choice = Centres::without_stretches(self.vectors.gathered(&near_home), self.similarity);
             let mut near = vec![0; some.len() * most];
-            choice.rank(some.clone().map(&row), most, room, &mut near);
-            near.iter_mut().for_each(|group| *group = near_home[*group as usize]);
+            if choice == groups {
+                self.rank(some.clone().map(&row), most, room, &mut near);
+            } else {
+                self.rank(std::iter::once(self.vectors.row(home)), choice, room, &mut near_home);
+                let choice = Centres::without_stretches(self.vectors.gathered(&near_home), self.similarity);
+                choice.rank(some.clone().map(&row), most, room, &mut near);
+                near.iter_mut().for_each(|group| *group = near_home[*group as usize]);
+            }
             for (position, near) in some.zip(near.chunks(most)) {
                 for ((pool, visits), short) in pools.iter().zip(&mut visits).zip(&mut short) {
                     let near = &near[..pool.probes.min(groups)];

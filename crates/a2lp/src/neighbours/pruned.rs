@@ -13,8 +13,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows that look for neighbours together.
-const BLOCK: usize = 4096;
+/// Rows that look for neighbours together: the more, the fewer times a group is read for its visitors, but every thread wants
+/// some blocks. What is found does not depend on it.
+fn block_size(rows: usize) -> usize {
+    (rows / 64).clamp(512, 4096)
+}
 
 /// All rows in memory.
 struct InMemory<'a> {
@@ -87,14 +90,15 @@ pub(super) fn find(
     };
     let packed: Vec<Vec<PackedBytes>> = pools.iter().map(pack).collect();
     let in_memory = InMemory { features, order: &order, quantised, packed };
+    let size = block_size(rows);
     let search =
-        GroupSearch { rows: &in_memory, centres: &centres, pools: &pools, columns, similarity, batch: BLOCK };
+        GroupSearch { rows: &in_memory, centres: &centres, pools: &pools, columns, similarity, batch: size };
     let done = AtomicU64::new(0);
-    let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(BLOCK))
+    let blocks: Vec<NeighbourLists> = (0..rows.div_ceil(size))
         .into_par_iter()
         .with_max_len(1)
         .map_init(Room::new, |room, block| {
-            let own = block * BLOCK..rows.min((block + 1) * BLOCK);
+            let own = block * size..rows.min((block + 1) * size);
             let lists = search.find(own.clone(), room)?;
             let so_far = done.fetch_add(own.len() as u64, Ordering::Relaxed);
             report_progress(observer, Stage::Neighbours, so_far, rows as u64)?;
@@ -102,5 +106,5 @@ pub(super) fn find(
         })
         .collect::<Result<_, Error>>()?;
     drop(in_memory);
-    Ok(NeighbourLists::from_blocks(&blocks, BLOCK, Some(Arc::new(Order::new(order))), wanted.most()))
+    Ok(NeighbourLists::from_blocks(&blocks, size, Some(Arc::new(Order::new(order))), wanted.most()))
 }
