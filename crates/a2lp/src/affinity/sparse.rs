@@ -178,6 +178,9 @@ struct RowsTimes<'a, const W: usize> {
     out: &'a mut [[f32; W]],
 }
 
+/// Rows from the one that is summed up to the one whose neighbours are asked for.
+const AHEAD: usize = 2;
+
 impl<const W: usize> Loops for RowsTimes<'_, W> {
     type Output = ();
 
@@ -186,8 +189,11 @@ impl<const W: usize> Loops for RowsTimes<'_, W> {
         let last = self.range.end;
         for (position, out) in self.range.zip(self.out) {
             let row = self.graph.row(position);
-            if position + 1 < last {
-                self.graph.row(position + 1).iter().for_each(|&(next, _)| prefetch(&self.x[next as usize]));
+            if position + AHEAD < last {
+                self.graph
+                    .row(position + AHEAD)
+                    .iter()
+                    .for_each(|&(next, _)| prefetch(&self.x[next as usize]));
             }
             if position < self.graph.layout.searched {
                 *out = times(row, self.x);

@@ -86,7 +86,7 @@ impl Stretches {
         self.means.rank(rows.iter().copied(), looked_at, room, &mut stretches);
         let visits = (0..rows.len()).flat_map(|row| {
             let stretches = &stretches[row * looked_at..][..looked_at];
-            stretches.iter().map(move |&stretch| (stretch, row))
+            stretches.iter().map(move |&group| Visit { is_first: true, group, position: row })
         });
         let mut best = vec![Ranked::NOTHING; rows.len()];
         for (stretch, visitors) in Visits::new(visits.collect(), self.packed.len()).iter() {
@@ -371,8 +371,8 @@ const CHOICE: usize = 16;
 const MORE_CHOICE: usize = 64;
 
 impl Centres {
-    /// The groups that the rows at these positions look at for neighbours from each pool, with those positions. The group of
-    /// most comes first, so that good neighbours are met early.
+    /// The groups that the rows at these positions look at for neighbours from each pool, with those positions. The nearest groups
+    /// come first, so that good neighbours are met early and few others look worth a closer look.
     pub(super) fn visits<'r>(
         &self,
         pools: &[Pool<'_>],
@@ -383,7 +383,7 @@ impl Centres {
         let groups = self.count();
         let most = pools.iter().map(|pool| pool.probes).max().unwrap_or(0).min(groups);
         let choice = (CHOICE * most + MORE_CHOICE).min(groups);
-        let mut visits: Vec<Vec<(u32, usize)>> =
+        let mut visits: Vec<Vec<Visit>> =
             pools.iter().map(|pool| Vec::with_capacity(positions.len() * pool.probes.min(groups))).collect();
         let mut short: Vec<Vec<usize>> = vec![Vec::new(); pools.len()];
         let ends = pools[pools.len() - 1].ends;
@@ -409,7 +409,8 @@ impl Centres {
                     {
                         short.push(position);
                     } else {
-                        visits.extend(near.iter().map(|&group| (group, position)));
+                        let visit = |(at, &group)| Visit { is_first: at < FIRST, group, position };
+                        visits.extend(near.iter().enumerate().map(visit));
                     }
                 }
             }
@@ -421,7 +422,7 @@ impl Centres {
                 for (&position, ranked) in short.iter().zip(ranked.chunks(groups)) {
                     let mut held = 0;
                     for &group in ranked {
-                        visits.push((group, position));
+                        visits.push(Visit { is_first: true, group, position });
                         held += pool.group(group as usize).len();
                         if held >= pool.least {
                             break;
@@ -434,33 +435,47 @@ impl Centres {
     }
 }
 
+/// Groups that every row looks at before others.
+const FIRST: usize = 4;
+
+/// The row at a position looks at a group.
+#[derive(Clone, Copy)]
+struct Visit {
+    is_first: bool,
+    group: u32,
+    position: usize,
+}
+
 /// The visitors of each group, in few large allocations: many small ones would fragment memory.
 pub(super) struct Visits {
-    /// Positions, by group.
+    /// Positions, by group: first those of visits that come first.
     visitors: Vec<usize>,
-    /// Groups that have any, and where their visitors stand; most visitors first.
+    /// Groups that have any, and where their visitors stand: first visits first, the group of most of them before the others.
     groups: Vec<(usize, Range<usize>)>,
 }
 
 impl Visits {
-    fn new(visits: Vec<(u32, usize)>, groups: usize) -> Self {
-        let mut ends = vec![0; groups + 1];
-        visits.iter().for_each(|&(group, _)| ends[group as usize + 1] += 1);
-        for group in 0..groups {
-            ends[group + 1] += ends[group];
+    fn new(visits: Vec<Visit>, groups: usize) -> Self {
+        let slot = |visit: &Visit| visit.group as usize + if visit.is_first { 0 } else { groups };
+        let mut ends = vec![0; 2 * groups + 1];
+        visits.iter().for_each(|visit| ends[slot(visit) + 1] += 1);
+        for at in 0..2 * groups {
+            ends[at + 1] += ends[at];
         }
-        let mut groups: Vec<(usize, Range<usize>)> = ends
+        let mut slots: Vec<(usize, Range<usize>)> = ends
             .windows(2)
             .map(|ends| ends[0]..ends[1])
             .enumerate()
             .filter(|(_, range)| !range.is_empty())
             .collect();
-        groups.sort_by_key(|(_, range)| std::cmp::Reverse(range.len()));
+        slots.sort_by_key(|(slot, range)| (slot / groups, std::cmp::Reverse(range.len())));
         let mut visitors = vec![0; visits.len()];
-        for (group, position) in visits {
-            visitors[ends[group as usize]] = position;
-            ends[group as usize] += 1;
+        for visit in visits {
+            let end = &mut ends[slot(&visit)];
+            visitors[*end] = visit.position;
+            *end += 1;
         }
+        let groups = slots.into_iter().map(|(slot, range)| (slot % groups, range)).collect();
         Visits { visitors, groups }
     }
 
