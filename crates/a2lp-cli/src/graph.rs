@@ -54,7 +54,7 @@ pub(crate) fn run(args: &GraphArgs) -> anyhow::Result<Outcome> {
         entries: found.graph.columns.len(),
         graph: found.report,
         search_secs: found.secs,
-        planned_secs: plan.search_secs,
+        planned_secs: if args.json { plan.on_this_machine().search_secs } else { plan.search_secs },
         peak_bytes: memory::peak(),
     };
     let text = if args.json {

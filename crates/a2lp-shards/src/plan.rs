@@ -79,7 +79,7 @@ impl Plan {
             columns: job.columns,
             classes: job.classes.len(),
         };
-        let alone = job.settings.parameters()?.plan(shape);
+        let alone = job.settings.parameters()?.plan(shape).on_this_machine();
         let thread_secs = alone.secs() * alone.threads as f64;
         // Reading, putting in order and writing again.
         let disk_secs = moved as f64 / 1e9;

@@ -306,9 +306,10 @@ impl TaskRunner {
         }
         let grouping = self.grouping()?;
         let mut sample = self.queries()?;
-        let deciding = probe_sample(rows).len();
-        sample.truncate(deciding * self.job.columns);
-        let probes = grouping.probes(sample, &truth[..deciding], |row| groups[row as usize]);
+        let numbers = probe_sample(rows);
+        sample.truncate(numbers.len() * self.job.columns);
+        let home = |row: u32| groups[row as usize];
+        let probes = grouping.probes(sample, &numbers, &truth[..numbers.len()], home);
         let (order, starts) = positions_by_group(&groups, grouping.groups());
         drop(groups);
 

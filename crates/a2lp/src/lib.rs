@@ -58,6 +58,7 @@ mod labelling;
 mod labels;
 mod linear_algebra;
 mod live;
+mod machine;
 mod method;
 mod model;
 mod neighbours;

@@ -2,6 +2,7 @@
 
 use crate::features::Domains;
 use crate::hypothesis::DECIDE_AFTER;
+use crate::machine::{Machine, Work};
 use crate::method::MethodChoice;
 use crate::neighbours::cost;
 use crate::parameters::{AnchorMode, CheckedParameters, GraphMethod, Method, Solver, SourceNodes};
@@ -36,7 +37,8 @@ impl Shape {
 }
 
 /// What a run will do and need. Bytes were fitted to what runs of 6,000 to 80,000 rows held, and are within 15 % of it there
-/// (`reliability/run r6`); seconds are a guess from the machine on which the benchmarks were run.
+/// (`reliability/run r6`); seconds are those of the machine on which the benchmarks were run, or of this one after
+/// [`on_this_machine`](Plan::on_this_machine).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// How labels will come to the target, and why so.
@@ -65,6 +67,11 @@ pub struct Plan {
     pub search_secs: f64,
     /// Seconds for the rounds.
     pub rounds_secs: f64,
+    /// What those seconds are for, on one thread.
+    #[serde(skip)]
+    search_work: Work,
+    #[serde(skip)]
+    rounds_work: Work,
 }
 
 impl CheckedParameters {
@@ -99,7 +106,7 @@ impl CheckedParameters {
         };
         if solver == Solver::Dense {
             cost.rounds_bytes += 3 * 8 * (nodes as u64).pow(2);
-            cost.rounds_secs += (nodes as f64).powi(3) * 2e-10;
+            cost.round += Work::full((nodes as f64).powi(3) * 2e-10);
         }
         if self.method == Method::Consensus {
             cost = self.cost_of_views(cost, size, neighbours.unwrap_or(0));
@@ -110,14 +117,14 @@ impl CheckedParameters {
         if self.quality && self.method != Method::Consensus {
             // Another search; the consensus has such a graph.
             let search = self.graph_method.resolve(nodes, shape.columns, half_of_each(20, nodes / 2));
-            cost.search_secs += cost::thread_secs(search, nodes, shape.columns, 20);
+            cost.search += cost::work(search, nodes, shape.columns, 20);
         }
         let mut peak_bytes = cost.search_bytes.max(cost.rounds_bytes).max(cost.quality_bytes);
         if self.guard {
             // The lists without anchors, and other labels.
             peak_bytes += nodes as u64 * 8 * neighbours.unwrap_or(0) as u64 + labels_bytes;
         }
-        Plan {
+        let plan = Plan {
             chosen: MethodChoice::asked(self),
             nodes,
             neighbours,
@@ -129,9 +136,12 @@ impl CheckedParameters {
             rounds_bytes: cost.rounds_bytes,
             labels_bytes,
             peak_bytes,
-            search_secs: cost.search_secs / threads as f64,
-            rounds_secs: self.rounds as f64 * cost.rounds_secs / threads as f64,
-        }
+            search_secs: 0.0,
+            rounds_secs: 0.0,
+            search_work: cost.search,
+            rounds_work: cost.round * self.rounds as f64,
+        };
+        plan.on(Machine::REFERENCE)
     }
 
     /// One view over neighbour lists.
@@ -153,8 +163,8 @@ impl CheckedParameters {
                 + edges_bytes
                 + cost::left_bytes(method, nodes, columns, k),
             quality_bytes: if self.quality { quality_bytes } else { 0 },
-            search_secs: cost::thread_secs(method, nodes, columns, k),
-            rounds_secs: nf * columns as f64 * 1.2e-9 + edges * 6e-8 + solve,
+            search: cost::work(method, nodes, columns, k),
+            round: Work::memory(nf * columns as f64 * 1.2e-9 + edges * 6e-8 + solve),
         }
     }
 
@@ -166,10 +176,10 @@ impl CheckedParameters {
             // The weights are not stored if no feature is negative, which the plan cannot know.
             rounds_bytes: self.solver_bytes(size) + labels_bytes + 4 * n * n,
             quality_bytes: 0,
-            search_secs: 0.0,
-            rounds_secs: nf
-                * nf
-                * (size.columns as f64 * 2e-11 + iterations(self.alpha) * size.panels() * 1e-9),
+            search: Work::default(),
+            round: Work::full(
+                nf * nf * (size.columns as f64 * 2e-11 + iterations(self.alpha) * size.panels() * 1e-9),
+            ),
         }
     }
 
@@ -184,7 +194,7 @@ impl CheckedParameters {
         let third_bytes = n * (2 * 4 * 128.min(size.columns as u64) + 52 * lists + 700);
         // The second hypothesis: lists and scores of its own, and rows of its own in the third view.
         let views = self.views as u64;
-        let (second_hypothesis, hypotheses_secs) = match self.hypotheses().len() {
+        let (second_hypothesis, hypotheses) = match self.hypotheses().len() {
             2 => {
                 let third_rows = if has_third { 4 * 128.min(size.columns as u64) + 8 * lists } else { 0 };
                 let bytes = n * (views * (8 * lists + 4 * size.classes as u64) + third_rows);
@@ -195,15 +205,15 @@ impl CheckedParameters {
         // The centred view takes its neighbours from both domains.
         let first_target = size.nodes / 2;
         let centred = self.graph_method.resolve(size.nodes, size.columns, half_of_each(k, first_target));
-        let (centred_secs, centred_bytes) = match centred {
-            GraphMethod::Exact => (cost::ranking_secs(size.nodes, k), cost::ranking_bytes(size.nodes, k)),
-            searched => (cost::thread_secs(searched, size.nodes, size.columns, k), 0),
+        let (centred_work, centred_bytes) = match centred {
+            GraphMethod::Exact => (cost::ranking_work(size.nodes, k), cost::ranking_bytes(size.nodes, k)),
+            searched => (cost::work(searched, size.nodes, size.columns, k), 0),
         };
-        let again_secs = match centred {
-            GraphMethod::Pruned => cost::moved_secs(size.nodes, 128.min(size.columns), k),
-            _ => one.search_secs * z,
+        let again = match centred {
+            GraphMethod::Pruned => cost::moved_work(size.nodes, 128.min(size.columns), k),
+            _ => one.search * z,
         };
-        let eigenproblem_secs = third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9);
+        let eigenproblem = Work::full(third * df * df * (size.nodes as f64 * 3e-11 + df * 1e-9));
         Cost {
             search_bytes: one.search_bytes + size.feature_bytes + centred_bytes,
             rounds_bytes: one.rounds_bytes
@@ -215,9 +225,9 @@ impl CheckedParameters {
                 0 => 0,
                 bytes => bytes + size.feature_bytes,
             },
-            search_secs: one.search_secs * (1.0 + third * z) + centred_secs + eigenproblem_secs,
+            search: one.search * (1.0 + third * z) + centred_work + eigenproblem,
             // The third view is searched in half of the rounds, where it prunes from the lists of before.
-            rounds_secs: hypotheses_secs * (one.rounds_secs * (2.5 + third) + third * 0.5 * again_secs),
+            round: (one.round * (2.5 + third) + again * (third * 0.5)) * hypotheses,
         }
     }
 
@@ -236,6 +246,16 @@ fn iterations(alpha: f64) -> f64 {
 }
 
 impl Plan {
+    /// The plan with the seconds of this machine, which is measured for that; takes about a tenth of a second.
+    pub fn on_this_machine(self) -> Self {
+        self.on(Machine::measure())
+    }
+
+    fn on(self, machine: Machine) -> Self {
+        let secs = |work: Work| work.secs_on(machine) / self.threads as f64;
+        Plan { search_secs: secs(self.search_work), rounds_secs: secs(self.rounds_work), ..self }
+    }
+
     /// Seconds in all.
     pub fn secs(&self) -> f64 {
         self.search_secs + self.rounds_secs
@@ -263,13 +283,13 @@ impl Size {
     }
 }
 
-/// Bytes held at a time, and seconds on one thread. `rounds_secs` is for one round.
+/// Bytes held at a time, and the work of the search and of one round.
 struct Cost {
     search_bytes: u64,
     rounds_bytes: u64,
     quality_bytes: u64,
-    search_secs: f64,
-    rounds_secs: f64,
+    search: Work,
+    round: Work,
 }
 
 impl Cost {
@@ -286,11 +306,11 @@ impl Cost {
         let held = OVERHEAD + views * (size.feature_bytes + size.nodes as u64 * (8 * others as u64 + 12));
         if method == GraphMethod::Exact && parameters.searches_unit_rows() {
             self.search_bytes += cost::ranking_bytes(rows, k);
-            self.search_secs += cost::ranking_secs(rows, k);
+            self.search += cost::ranking_work(rows, k);
         } else {
             let search = cost::search_bytes_of_each(method, rows, columns, k, size.threads);
             self.search_bytes = self.search_bytes.max(held + size.feature_bytes + search);
-            self.search_secs += cost::thread_secs(method, rows, columns, k);
+            self.search += cost::work(method, rows, columns, k);
             let left = cost::left_bytes(method, rows, columns, k);
             self.rounds_bytes += left;
             self.quality_bytes += if self.quality_bytes > 0 { left } else { 0 };
@@ -299,7 +319,8 @@ impl Cost {
         self.search_bytes = self.search_bytes.max(held + walking);
         let edges = (rows * k / 2) as f64;
         let walks = reach::ROUNDS as f64 + size.panels();
-        self.search_secs += iterations(reach::ALPHA) * walks * (1.5 * edges * 4e-9 + rows as f64 * 1e-7);
+        let walk = 1.5 * edges * 4e-9 + rows as f64 * 1e-7;
+        self.search += Work::memory(iterations(reach::ALPHA) * walks * walk);
     }
 }
 

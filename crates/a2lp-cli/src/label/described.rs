@@ -27,7 +27,7 @@ pub(super) fn describe_plan(args: &LabelArgs, opened: &Opened, plan: &Plan) -> S
          rounds      {}, solver {}\n\
          memory      about {} at the peak\n\
          threads     {}\n\
-         Seconds are a guess from another machine. Nothing was run and nothing was written.\n",
+         Seconds are a guess from a short measurement of this machine. Nothing was run and nothing was written.\n",
         plan.chosen,
         memory::describe(plan.feature_bytes),
         secs(plan.rounds_secs),

@@ -62,6 +62,7 @@ pub(crate) fn label_files(args: &LabelArgs, command: Vec<String>) -> anyhow::Res
     let opened = input::open(args)?;
     let (parameters, plan) = plan(args, &opened)?;
     if args.dry_run {
+        let plan = plan.on_this_machine();
         let text = match args.json {
             true => serde_json::to_string_pretty(&plan)? + "\n",
             false => describe_plan(args, &opened, &plan),

@@ -72,12 +72,19 @@ impl Grouping {
         self.centres.nearest(rows.len() / columns, |row| &rows[row * columns..][..columns], 1)
     }
 
-    /// How many groups a row must look at. `truth` are the nearest rows of every row of `sample`, `home` tells their groups.
-    pub fn probes(&self, sample: Vec<f32>, truth: &[Vec<Neighbour>], home: impl Fn(u32) -> u32) -> usize {
+    /// How many groups a row must look at. `truth` are the nearest rows of every row of `sample`, which has these numbers; `home`
+    /// tells the group of a row.
+    pub fn probes(
+        &self,
+        sample: Vec<f32>,
+        numbers: &[usize],
+        truth: &[Vec<Neighbour>],
+        home: impl Fn(u32) -> u32,
+    ) -> usize {
         let columns = self.centres.vectors().columns();
         let sample = FeatureMatrix::from_parts(sample.len() / columns, columns, sample);
         let truth: Vec<Vec<_>> = truth.iter().map(|list| list.iter().map(|n| n.0).collect()).collect();
-        self.centres.probes_for(&sample, &truth, home, WANTED)
+        self.centres.probes_for((&sample, numbers), &truth, home, WANTED)
     }
 }
 

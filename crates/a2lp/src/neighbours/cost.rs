@@ -1,12 +1,13 @@
 //! The estimated cost of each search, and the search that `auto` takes.
 //!
-//! The constants are thread-seconds, set by hand after runs of 6,000 to 300,000 rows of 64 to 2048 columns on a CPU with
-//! AVX-512, which they met within a factor of two; `benches/compare.py scaling` prints predicted beside measured. Other
-//! CPUs differ by a factor of their own. The choice uses these constants and nothing of the machine,
-//! so that the same data get the same graph everywhere, whatever the number of threads.
+//! The constants are thread-seconds of one machine, fitted to runs of 16,000 to 1,000,000 rows of 16 to 4096 columns on another, with
+//! AVX-512 and without, which they met within a factor of 1.4 once the machine was measured; `benches/compare.py widths` and
+//! `scaling` print predicted beside measured. The choice uses these constants and nothing of the machine, so that the same
+//! data get the same graph everywhere, whatever the number of threads.
 
 use super::partition::usual_groups;
 use super::screened::candidates;
+use crate::machine::Work;
 use crate::parameters::GraphMethod;
 
 /// The exact search is taken up to this many thread-seconds, then the screened one up to as many, then the pruned one.
@@ -14,24 +15,24 @@ const PATIENCE: f64 = 40.0;
 
 /// The search that `auto` stands for.
 pub(crate) fn choose(rows: usize, columns: usize, k: usize) -> GraphMethod {
-    let affordable = |&method: &GraphMethod| thread_secs(method, rows, columns, k) <= PATIENCE;
+    let affordable = |&method: &GraphMethod| work(method, rows, columns, k).secs() <= PATIENCE;
     [GraphMethod::Exact, GraphMethod::Screened].into_iter().find(affordable).unwrap_or(GraphMethod::Pruned)
 }
 
-/// Seconds on one thread.
-pub(crate) fn thread_secs(method: GraphMethod, rows: usize, columns: usize, k: usize) -> f64 {
+/// What a search takes on one thread.
+pub(crate) fn work(method: GraphMethod, rows: usize, columns: usize, k: usize) -> Work {
     let (n, d, k) = (rows as f64, columns as f64, k.min(rows) as f64);
-    // A pair in full and in six bits: the arithmetic and what comes with every score.
-    let full = d * 2.0e-11 + 4e-10;
-    let cheap = d * 5.5e-12 + 1.5e-9;
-    // Full scores of candidates that lie anywhere in memory.
-    let proposed = candidates(k as usize, columns) as f64;
-    let chosen = proposed * (d * 4e-10 + 8e-8);
+    // A pair in full and in six bits: the arithmetic, and what comes with every score.
+    let full = d * 2.0e-11 + 9e-10;
+    let cheap = |pairs: f64| {
+        let padded = columns.next_multiple_of(64) as f64;
+        Work::cheap(pairs * padded * 5.5e-12) + Work::full(pairs * 6e-10)
+    };
     let groups = usual_groups(rows) as f64;
     match method {
-        GraphMethod::Auto => thread_secs(choose(rows, columns, k as usize), rows, columns, k as usize),
-        GraphMethod::Exact => n * n / 2.0 * full + n * k * 2e-7,
-        GraphMethod::Screened => n * n / 2.0 * cheap + n * chosen,
+        GraphMethod::Auto => work(choose(rows, columns, k as usize), rows, columns, k as usize),
+        GraphMethod::Exact => Work::full(n * n / 2.0 * full + n * k * 2e-7),
+        GraphMethod::Screened => cheap(n * n / 2.0) + closer_looks(rows, columns, k as usize, 1.0),
         GraphMethod::Pruned => {
             // Centres that a row is compared with when it looks for its own group, and for those near it.
             let own = if groups >= 1024.0 { 9.0 * groups.sqrt() } else { groups };
@@ -39,26 +40,34 @@ pub(crate) fn thread_secs(method: GraphMethod, rows: usize, columns: usize, k: u
             let grouping = (n + 128.0 * groups) * own * full + n * near * full;
             let sampled = n * (n / 128.0).clamp(256.0, 1024.0) * full;
             // Candidates lie the farther apart, the more memory the features take.
-            let apart = 1.0 + (n * d * 4.0 / 32e6).log2().max(0.0);
-            grouping + sampled + n * (VISITED * n / groups * cheap + chosen * apart)
+            let apart = 1.0 + 0.5 * (n * d * 4.0 / 32e6).log2().max(0.0);
+            Work::full(2.7 * (grouping + sampled))
+                + cheap(n * VISITED * n / groups)
+                + closer_looks(rows, columns, k as usize, apart) * 0.56
         }
         GraphMethod::Nndescent => {
             let introduced = (2.0 * k).min(100.0);
-            n * ROUNDS * introduced * (introduced * d * 3e-11 + d * 1.2e-9 + 1e-6)
+            Work::memory(n * ROUNDS * introduced * (introduced * d * 3e-11 + d * 1.2e-9 + 1e-6))
         }
     }
 }
 
-/// Seconds on one thread for the neighbours of rows that have moved, from the lists of before.
-pub(crate) fn moved_secs(rows: usize, columns: usize, k: usize) -> f64 {
-    let (n, d, k) = (rows as f64, columns as f64, k.min(rows));
-    n * (15.0 * k as f64 * (d * 1e-10 + 5e-8) + candidates(k, columns) as f64 * (d * 4e-10 + 8e-8))
+/// The full scores of every row's candidates, which lie anywhere in memory; finding one takes so many times as long if they are
+/// far apart.
+fn closer_looks(rows: usize, columns: usize, k: usize, apart: f64) -> Work {
+    Work::memory((rows * candidates(k, columns)) as f64 * (columns as f64 * 3.6e-10 + 5.6e-7 * apart))
 }
 
-/// Seconds on one thread for one more ranking of all pairs, whose products are there already.
-pub(crate) fn ranking_secs(rows: usize, k: usize) -> f64 {
+/// What the neighbours of rows that have moved take on one thread, from the lists of before.
+pub(crate) fn moved_work(rows: usize, columns: usize, k: usize) -> Work {
+    let (n, d, k) = (rows as f64, columns as f64, k.min(rows));
+    Work::memory(n * 15.0 * k as f64 * (d * 1e-10 + 5e-8)) + closer_looks(rows, columns, k, 1.0) * 0.25
+}
+
+/// What one more ranking of all pairs takes on one thread; their products are there already.
+pub(crate) fn ranking_work(rows: usize, k: usize) -> Work {
     let (n, k) = (rows as f64, k.min(rows) as f64);
-    n * n / 2.0 * 1.2e-9 + n * k * 2e-7
+    Work::full(n * n / 2.0 * 1.2e-9 + n * k * 2e-7)
 }
 
 /// Bytes that one more ranking holds during a search, its lists included.
@@ -68,8 +77,8 @@ pub(crate) fn ranking_bytes(rows: usize, k: usize) -> u64 {
     n * (8 * k + 12) + n * (16 * k + 2 * 56 + 100)
 }
 
-/// Groups that the pruned search looks at, typically: 15 to 20 and as many again for what comes with each.
-const VISITED: f64 = 40.0;
+/// Groups that the pruned search looks at, typically.
+const VISITED: f64 = 17.0;
 /// Rounds of NN-Descent, as if all were like the first: later ones introduce fewer.
 const ROUNDS: f64 = 2.2;
 

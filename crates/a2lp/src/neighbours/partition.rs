@@ -226,22 +226,34 @@ impl Centres {
     }
 
     /// How many of the nearest groups a row must look at to meet the wanted share of its nearest rows, going by a sample of rows
-    /// whose nearest ones, `truth`, were found by looking at everything. `homes` are the groups of the latter.
+    /// whose nearest ones, `truth`, were found by looking at everything. `home` tells the group of a row.
     pub(crate) fn probes_for(
         &self,
-        sample: &FeatureMatrix,
+        (sample, numbers): (&FeatureMatrix, &[usize]),
         truth: &[Vec<Ranked>],
-        homes: impl Fn(u32) -> u32,
+        home: impl Fn(u32) -> u32,
         wanted: f64,
     ) -> usize {
         let count = self.count();
-        // Neighbours that are met in the 1st, 2nd, … nearest group.
-        let mut met = vec![0usize; count];
-        let ranked = self.nearest(sample.rows(), |row| sample.row(row), count);
-        for (truth, ranked) in truth.iter().zip(ranked.chunks(count)) {
+        let ranks = |ranked: &[u32]| {
             let mut rank = vec![0; count];
             ranked.iter().enumerate().for_each(|(at, &group)| rank[group as usize] = at);
-            truth.iter().for_each(|neighbour| met[rank[homes(neighbour.node()) as usize]] += 1);
+            rank
+        };
+        // Neighbours that are met when 1, 2, … groups are looked at.
+        let mut met = vec![0usize; count];
+        let ranked = self.nearest(sample.rows(), |row| sample.row(row), count);
+        let homes: Vec<u32> = numbers.iter().map(|&row| home(row as u32)).collect();
+        let ranked_by_home = self.nearest(sample.rows(), |row| self.vectors.row(homes[row] as usize), count);
+        for ((truth, ranked), by_home) in
+            truth.iter().zip(ranked.chunks(count)).zip(ranked_by_home.chunks(count))
+        {
+            let (rank, by_home) = (ranks(ranked), ranks(by_home));
+            for neighbour in truth {
+                let group = home(neighbour.node()) as usize;
+                // The group has to be among those that the row chooses from, too.
+                met[rank[group].max(by_home[group].saturating_sub(MORE_CHOICE) / CHOICE)] += 1;
+            }
         }
         let neighbours: usize = met.iter().sum();
         let mut so_far = 0;

@@ -71,7 +71,7 @@ pub(super) fn find(
     let mut pools = Vec::with_capacity(bounds.len());
     for ((pool, k), (starts, ends)) in wanted.pools(rows).into_iter().zip(&bounds) {
         let truth = exact::find_for(features, &sample, &pool, k, similarity);
-        let probes = centres.probes_for(&sampled, &truth, |row| own[row as usize], WANTED);
+        let probes = centres.probes_for((&sampled, &sample), &truth, |row| own[row as usize], WANTED);
         begin()?;
         let least = least_visited(k, columns).min(pool.len());
         pools.push(Pool { starts, ends, k, probes, least });
