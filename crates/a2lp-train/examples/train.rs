@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         labels: &labels,
         target: &target,
         checkpoint: &folder.join("checkpoint.safetensors"),
+        cache: &folder.join("cache"),
         device: DeviceName::Cpu,
     };
     let weights = folder.join("weights.safetensors");

@@ -3,12 +3,12 @@
 
 use crate::backbone::Backbone;
 use crate::error::TrainError;
+use crate::parts::Parts;
 use a2lp_data::images::{ImageItem, ImageSet, Transform, decode};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -45,13 +45,6 @@ pub struct Extracted {
     pub resumed: usize,
 }
 
-/// The first line of the file of finished batches.
-#[derive(Serialize, Deserialize, PartialEq)]
-struct Head {
-    fingerprint: String,
-    columns: usize,
-}
-
 impl Extraction<'_> {
     /// What the features depend on: the bytes of the weights, the transform, and the images by name, size and time.
     pub fn fingerprint(&self) -> Result<String, TrainError> {
@@ -76,9 +69,12 @@ impl Extraction<'_> {
     ) -> Result<Extracted, TrainError> {
         let fail = |error: std::io::Error| TrainError::Io { path: parts.to_path_buf(), error };
         let images = &self.images.images;
-        let (mut columns, mut features) = read_parts(parts, fingerprint).map_err(fail)?;
-        let resumed = features.len().checked_div(columns).unwrap_or(0).min(images.len());
-        features.truncate(resumed * columns);
+        let mut found = Parts::find(parts, fingerprint).map_err(fail)?;
+        let mut columns = found.as_ref().map_or(0, |parts| parts.row_bytes() / 4);
+        let resumed = found.as_ref().map_or(0, Parts::rows).min(images.len());
+        let bytes = found.as_ref().map_or(Ok(Vec::new()), |parts| parts.read(0, resumed)).map_err(fail)?;
+        let mut features: Vec<f32> =
+            bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         let batches: Vec<Range<usize>> = (resumed..images.len())
             .step_by(self.batch.max(1))
             .map(|start| start..images.len().min(start + self.batch.max(1)))
@@ -91,20 +87,22 @@ impl Extraction<'_> {
                 // Sending fails once nobody waits for more.
                 ahead.into_iter().try_for_each(|batch| send.send(self.pictures(batch)))
             });
-            let mut file = None;
             for batch in batches {
                 if progress(batch.start as u64, images.len() as u64).is_break() {
                     return Err(TrainError::Cancelled);
                 }
-                let pictures = receive.recv().unwrap_or_else(|_| self.pictures(batch))?;
+                let pictures = receive.recv().unwrap_or_else(|_| self.pictures(batch.clone()))?;
                 let rows = self.rows_of(&pictures, &mut columns)?;
                 // Only now is it known how wide a row is.
-                if file.is_none() {
-                    let head = Head { fingerprint: fingerprint.into(), columns };
-                    file = Some(open_parts(parts, &head, &features).map_err(fail)?);
+                if found.is_none() && columns > 0 {
+                    let mut new = Parts::create(parts, fingerprint, 4 * columns).map_err(fail)?;
+                    // None of the images before this batch could be read.
+                    features = vec![f32::NAN; batch.start * columns];
+                    new.append(&bytes_of(&features)).map_err(fail)?;
+                    found = Some(new);
                 }
-                if let Some(file) = &mut file {
-                    append(file, &rows).map_err(fail)?;
+                if let Some(found) = &mut found {
+                    found.append(&bytes_of(&rows)).map_err(fail)?;
                 }
                 features.extend(rows);
             }
@@ -168,6 +166,10 @@ impl Extraction<'_> {
     }
 }
 
+fn bytes_of(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
 /// Takes in every byte of a file.
 pub(crate) fn hash_file(hash: &mut Sha256, path: &Path) -> Result<(), TrainError> {
     let fail = |error: std::io::Error| TrainError::Io { path: path.to_path_buf(), error };
@@ -187,49 +189,4 @@ pub(crate) fn stamp(path: &Path) -> String {
     let modified = known.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     let (size, nanos) = (known.map_or(0, |m| m.len()), modified.map_or(0, |time| time.as_nanos()));
     format!("{}\n{size} {nanos}\n", path.display())
-}
-
-/// The rows finished by an earlier call with the same fingerprint; none if there are none.
-fn read_parts(parts: &Path, fingerprint: &str) -> std::io::Result<(usize, Vec<f32>)> {
-    let file = match File::open(parts) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, Vec::new())),
-        Err(error) => return Err(error),
-    };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    reader.by_ref().take(4096).read_until(b'\n', &mut line)?;
-    let head: Option<Head> = serde_json::from_slice(&line).ok();
-    let Some(head) = head.filter(|head| head.fingerprint == fingerprint && head.columns > 0) else {
-        return Ok((0, Vec::new()));
-    };
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes)?;
-    // A row that was cut off by a crash is made again.
-    let whole = bytes.len() / (4 * head.columns) * head.columns;
-    let values = bytes.chunks_exact(4).take(whole).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    Ok((head.columns, values.collect()))
-}
-
-/// Opens the file of finished batches with what is known to be good in it.
-fn open_parts(parts: &Path, head: &Head, rows: &[f32]) -> std::io::Result<File> {
-    let mut line = serde_json::to_vec(head)?;
-    line.push(b'\n');
-    let keep = (line.len() + 4 * rows.len()) as u64;
-    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(parts)?;
-    if rows.is_empty() || file.metadata()?.len() < keep {
-        file.set_len(0)?;
-        file.write_all(&line)?;
-        append(&mut file, rows)?;
-    } else {
-        file.set_len(keep)?;
-        file.seek(SeekFrom::End(0))?;
-    }
-    Ok(file)
-}
-
-fn append(file: &mut File, rows: &[f32]) -> std::io::Result<()> {
-    let bytes: Vec<u8> = rows.iter().flat_map(|value| value.to_le_bytes()).collect();
-    file.write_all(&bytes)?;
-    file.sync_data()
 }

@@ -33,7 +33,9 @@ mod learners;
 mod losses;
 pub mod networks;
 mod onnx;
+mod parts;
 mod training;
+mod trunk;
 mod weights;
 
 pub use backbone::{Backbone, BackboneName};

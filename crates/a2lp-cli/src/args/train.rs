@@ -76,6 +76,11 @@ pub(crate) struct TrainHow<T: OptionTable> {
     pub(crate) weights: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: TableArgs<T>,
+    /// Folder for what the layers of --freeze-until make of the images; runs that freeze the same layers can share it, and it stays
+    /// there [default: in the folder of the run, until it is finished]
+    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = FILES, value_hint = ValueHint::DirPath)]
+    #[serde(skip)]
+    pub(crate) cache: Option<PathBuf>,
     /// Transform of the images, by a name of `a2lp extract --help`; training crops and flips at random [default: as there]
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = EVERYDAY)]
     pub(crate) transform: Option<String>,

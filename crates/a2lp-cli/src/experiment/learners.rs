@@ -4,7 +4,7 @@ use super::{Finding, Study, mean_and_error, pairs};
 use crate::Outcome;
 use crate::args::PairsArgs;
 use crate::table::{percent, render};
-use crate::train::{RoundLine, Task, data, prepare};
+use crate::train::{CACHE, RoundLine, Task, data, prepare};
 use a2lp_report::Chart;
 use a2lp_train::{Labeller, Learner};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
         rayon::ThreadPoolBuilder::new().num_threads(args.common.threads).build_global().ok();
     }
     let runs = notebook.folder().join("runs");
+    // All runs share what frozen layers make of the images.
+    let own_cache = notebook.folder().join(CACHE);
+    let cache = args.how.cache.clone().unwrap_or_else(|| own_cache.clone());
     if args.common.force && runs.exists() {
         std::fs::remove_dir_all(&runs)?;
     }
@@ -64,7 +67,9 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
             for &seed in seeds {
                 let name = format!("{source}→{target}, {}, seed {seed}", method.name());
                 of_method.push(
-                    notebook.cell(&name, || train(&study, args, (source, target), method, seed, &runs))?,
+                    notebook.cell(&name, || {
+                        train(&study, args, (source, target), method, seed, [&runs, &cache])
+                    })?,
                 );
             }
             of_pair.push(of_method);
@@ -72,6 +77,7 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
         cells.push(of_pair);
     }
 
+    std::fs::remove_dir_all(&own_cache).ok();
     let pair_names: Vec<String> = pairs.iter().map(|(source, target)| format!("{source}→{target}")).collect();
     let text = [
         table("accuracy %", &pair_names, &names, &cells, |cell| cell.accuracy),
@@ -152,7 +158,7 @@ fn train(
     (source, target): (&str, &str),
     method: Method,
     seed: u64,
-    runs: &std::path::Path,
+    [runs, cache]: [&std::path::Path; 2],
 ) -> anyhow::Result<TrainedCell> {
     let began = Instant::now();
     let reading = args.how.reading(None);
@@ -174,6 +180,7 @@ fn train(
         truth: pair.truth.as_ref(),
         how: &args.how,
         folder: &folder,
+        cache,
     };
     let common = &args.common;
     let settings = task.settings(method.0, common.preset, |mut settings| {

@@ -1,10 +1,12 @@
 //! Looking on at training: a bar, a line of metrics per round, and the page.
 
+use crate::memory;
 use crate::progress::counting_bar;
 use a2lp::PseudoLabels;
 use a2lp::evaluation::TargetTruth;
 use a2lp_data::write_atomically;
 use a2lp_report::{Chart, Experiment};
+use a2lp_train::networks::Domain;
 use a2lp_train::{CheckedTrainSettings, Losses, TrainError, TrainObserver, TrainedRound};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -78,6 +80,20 @@ impl<'a> TrainingMonitor<'a> {
 }
 
 impl TrainObserver for TrainingMonitor<'_> {
+    fn caching(&self, domain: Domain, [done, all]: [usize; 2], bytes: u64) -> ControlFlow<()> {
+        if done == 0 {
+            eprintln!(
+                "note: the frozen layers see the {all} images of the {} once; {} are kept of that",
+                match domain {
+                    Domain::Source => "source",
+                    Domain::Target => "target",
+                },
+                memory::describe(bytes)
+            );
+        }
+        self.progress(0, done, all)
+    }
+
     fn progress(&self, round: usize, step: usize, steps: usize) -> ControlFlow<()> {
         if crate::interrupt::requested() {
             return ControlFlow::Break(());

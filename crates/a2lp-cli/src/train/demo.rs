@@ -1,7 +1,7 @@
 //! `a2lp train --demo`: learners on the built-in domains, from pixels.
 
 use super::data::Items;
-use super::{FinishedRun, Task, describe, draw, prepare, write_charts, write_outputs};
+use super::{CACHE, FinishedRun, Task, describe, draw, prepare, write_charts, write_outputs};
 use crate::Outcome;
 use crate::args::TrainArgs;
 use crate::table::{percent, render};
@@ -50,6 +50,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
             truth: Some(&truth),
             how: &args.how,
             folder: &out,
+            cache: &out.join(CACHE),
         };
         let settings = task.settings(kind, args.preset, |settings| settings.labeller(labeller))?;
         let began = Instant::now();

@@ -39,6 +39,8 @@ const RECORD: &str = "run.json";
 const LABELS: &str = "labels.csv";
 const PSEUDO_LABELS: &str = "pseudo-labels.csv";
 const RESULTS: &str = "results.json";
+/// What frozen layers made of the images.
+pub(crate) const CACHE: &str = "cache";
 
 impl<T: OptionTable<Of = TrainSettings>> TrainHow<T> {
     pub(crate) fn reading<'a>(&'a self, root: Option<&'a Path>) -> Reading<'a> {
@@ -69,6 +71,7 @@ pub(crate) struct Task<'a, T: OptionTable<Of = TrainSettings>> {
     pub(crate) truth: Option<&'a TargetTruth>,
     pub(crate) how: &'a TrainHow<T>,
     pub(crate) folder: &'a Path,
+    pub(crate) cache: &'a Path,
 }
 
 /// What a run came to.
@@ -95,6 +98,9 @@ impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
     /// Trains in the folder, or goes on in it.
     pub(crate) fn train(&self, settings: &CheckedTrainSettings) -> anyhow::Result<FinishedRun> {
         let checkpoint = self.folder.join(CHECKPOINT);
+        if self.how.settings.given("freeze-until").is_some() {
+            std::fs::create_dir_all(self.cache).with_context(|| self.cache.display().to_string())?;
+        }
         let training = Training {
             settings,
             shape: settings.learner().network(self.body.shape(&self.source.inputs), self.classes.len()),
@@ -103,6 +109,7 @@ impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
             labels: self.labels,
             target: &self.target.inputs,
             checkpoint: &checkpoint,
+            cache: self.cache,
             device: self.how.device.unwrap_or_default(),
         };
         let monitor = TrainingMonitor::new(
@@ -159,6 +166,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
     let [source, target] = places.map(|(path, labels)| (path.as_path(), labels.as_deref()));
     let Pair { source, target, body, classes, labels, truth } = data::open_pair(source, target, &reading)?;
     prepare(folder, args.force)?;
+    let own_cache = folder.join(CACHE);
     let task = Task {
         source: &source,
         target: &target,
@@ -168,12 +176,15 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
         truth: truth.as_ref(),
         how: &args.how,
         folder,
+        cache: args.how.cache.as_deref().unwrap_or(&own_cache),
     };
     let learner = args.learner.unwrap_or(Learner::Can);
     let settings = task.settings(learner, args.preset, |settings| settings.labeller(labeller))?;
 
     let started = Instant::now();
     let finished = task.train(&settings)?;
+    // Only an unfinished run needs it; a shared one is somebody else's too.
+    std::fs::remove_dir_all(&own_cache).ok();
     let summary = write_outputs(&task, &settings, &finished, started.elapsed().as_secs_f64())?;
     let told = describe(&task, &settings, &finished);
     let shown = write_charts(&task, &settings, &finished, told.clone())?;

@@ -1,6 +1,6 @@
 //! EfficientNet-Lite0: inverted bottlenecks with ReLU6, no squeeze and excitation, TensorFlow's "same" padding.
 
-use super::{DomainNorm, Pass, conv, pooled};
+use super::{DomainNorm, Layered, Pass, conv, pooled};
 use crate::layers::{convolve, relu6};
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
@@ -68,12 +68,7 @@ impl EfficientNetLite0 {
 
     /// The pooled vector before the classifier.
     pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
-        let mut x = relu6(self.bn0.forward(convolve(&self.conv_stem, images), pass));
-        x = pass.after("conv_stem", x);
-        for (at, block) in self.blocks.iter().enumerate() {
-            x = pass.after(&format!("blocks.{at}"), block.forward(x, pass));
-        }
-        pooled(relu6(self.bn1.forward(convolve(&self.conv_head, x), pass)))
+        self.features_after(0, images, pass)
     }
 
     /// Gives the source normalisations of its own, equal to the target's so far.
@@ -87,11 +82,32 @@ impl EfficientNetLite0 {
         }
     }
 
-    /// The layers a gradient can be stopped after.
-    pub fn layers() -> Vec<String> {
+    /// The last layer of each stage.
+    pub(super) fn stages() -> Vec<usize> {
+        let ends = STAGES.iter().scan(0, |blocks, stage| {
+            *blocks += stage.0;
+            Some(*blocks)
+        });
+        ends.collect()
+    }
+}
+
+impl Layered for EfficientNetLite0 {
+    fn layers() -> Vec<String> {
         let blocks = STAGES.iter().map(|stage| stage.0).sum();
         let blocks = (0..blocks).map(|at| format!("blocks.{at}"));
         std::iter::once("conv_stem".to_string()).chain(blocks).collect()
+    }
+
+    fn layer(&self, at: usize, maps: Tensor<4>, pass: Pass) -> Tensor<4> {
+        match at.checked_sub(1) {
+            None => relu6(self.bn0.forward(convolve(&self.conv_stem, maps), pass)),
+            Some(block) => self.blocks[block].forward(maps, pass),
+        }
+    }
+
+    fn pooled(&self, maps: Tensor<4>, pass: Pass) -> Tensor<2> {
+        pooled(relu6(self.bn1.forward(convolve(&self.conv_head, maps), pass)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The network that is trained: a body that makes features, an optional bottleneck, a classifier, an optional discriminator.
 
-use super::{Adapter, Discriminator, EfficientNetLite0, LeNet, Pass, ResNet};
+use super::{Adapter, Discriminator, Domain, EfficientNetLite0, Layered, LeNet, Pass, ResNet};
 use crate::backbone::{BackboneName, LITE_NAMES, RESNET_NAMES};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
@@ -50,6 +50,15 @@ pub enum BodyShape {
 }
 
 impl BodyShape {
+    /// Its name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            BodyShape::Lenet => Body::Lenet.as_str(),
+            BodyShape::Adapter(_) => Body::Adapter.as_str(),
+            BodyShape::Backbone(name) => name.as_str(),
+        }
+    }
+
     /// Features it makes.
     pub fn width(self) -> usize {
         match self {
@@ -61,13 +70,29 @@ impl BodyShape {
         }
     }
 
-    /// The layers a gradient can be stopped after.
+    /// The layers a gradient can be stopped after, and the network be frozen up to.
     pub fn layers(self) -> Vec<String> {
         match self {
             BodyShape::Backbone(BackboneName::EfficientnetLite0) => EfficientNetLite0::layers(),
-            BodyShape::Backbone(_) => ResNet::LAYERS.map(String::from).to_vec(),
+            BodyShape::Backbone(_) => ResNet::layers(),
             _ => Vec::new(),
         }
+    }
+
+    /// The last layer of each stage.
+    fn stages(self) -> Vec<usize> {
+        match self {
+            BodyShape::Backbone(BackboneName::EfficientnetLite0) => EfficientNetLite0::stages(),
+            // A ResNet's layers are its stages.
+            _ => (1..self.layers().len()).collect(),
+        }
+    }
+
+    /// The number of a layer, which may be named as the stage that it ends: `stage5`.
+    pub fn layer(self, word: &str) -> Option<usize> {
+        let stage =
+            || self.stages().get(word.strip_prefix("stage")?.parse::<usize>().ok()?.checked_sub(1)?).copied();
+        self.layers().iter().position(|layer| layer == word).or_else(stage)
     }
 }
 
@@ -113,17 +138,21 @@ impl Body {
 pub(crate) enum Batch {
     Rows(Tensor<2>),
     Images(Tensor<4>),
+    /// What so many layers made of images.
+    Maps(Tensor<4>, usize),
 }
 
 impl Batch {
-    pub(crate) fn new(values: Vec<f32>, shape: &[usize], device: &Device) -> Self {
-        match *shape {
-            [rows, columns] => {
-                Batch::Rows(Tensor::from_data(TensorData::new(values, [rows, columns]), device))
-            }
-            [n, c, h, w] => Batch::Images(Tensor::from_data(TensorData::new(values, [n, c, h, w]), device)),
-            _ => unreachable!("inputs are rows or images"),
-        }
+    pub(crate) fn rows(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Self {
+        Batch::Rows(Tensor::from_data(TensorData::new(values, shape), device))
+    }
+
+    pub(crate) fn images(values: Vec<f32>, shape: [usize; 4], device: &Device) -> Self {
+        Batch::Images(Tensor::from_data(TensorData::new(values, shape), device))
+    }
+
+    pub(crate) fn maps(values: Vec<f32>, shape: [usize; 4], layers: usize, device: &Device) -> Self {
+        Batch::Maps(Tensor::from_data(TensorData::new(values, shape), device), layers)
     }
 }
 
@@ -243,6 +272,12 @@ impl LearnerNetwork {
             (BodyNetwork::Adapter(network), Batch::Rows(rows)) => network.features(rows, pass),
             (BodyNetwork::ResNet(network), Batch::Images(images)) => network.features(images, pass),
             (BodyNetwork::Lite0(network), Batch::Images(images)) => network.features(images, pass),
+            (BodyNetwork::ResNet(network), Batch::Maps(maps, done)) => {
+                network.features_after(done, maps, pass)
+            }
+            (BodyNetwork::Lite0(network), Batch::Maps(maps, done)) => {
+                network.features_after(done, maps, pass)
+            }
             _ => unreachable!("the inputs were made for the network"),
         };
         let aligned = match &self.bottleneck {
@@ -251,6 +286,16 @@ impl LearnerNetwork {
         };
         let logits = self.classifier.forward(aligned.clone());
         Outputs { features, aligned, logits }
+    }
+
+    /// What the first layers of a network for photos make of images.
+    pub(crate) fn maps(&self, images: Tensor<4>, layers: usize) -> Tensor<4> {
+        let pass = Pass::evaluation(Domain::Target);
+        match &self.body {
+            BodyNetwork::ResNet(network) => network.run(0..layers, images, pass),
+            BodyNetwork::Lite0(network) => network.run(0..layers, images, pass),
+            _ => images,
+        }
     }
 
     /// The gradients of all parameters.

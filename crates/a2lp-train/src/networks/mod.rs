@@ -20,6 +20,27 @@ pub use resnet::ResNet;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::tensor::{Device, Tensor};
+use std::ops::Range;
+
+/// A network for photos: layers one after the other, which can be run in two parts, and a pooled vector in the end.
+pub(crate) trait Layered {
+    /// The names of the layers.
+    fn layers() -> Vec<String>;
+    /// One layer.
+    fn layer(&self, at: usize, maps: Tensor<4>, pass: Pass) -> Tensor<4>;
+    /// What comes after the last layer.
+    fn pooled(&self, maps: Tensor<4>, pass: Pass) -> Tensor<2>;
+
+    /// Runs some of the layers.
+    fn run(&self, layers: Range<usize>, maps: Tensor<4>, pass: Pass) -> Tensor<4> {
+        layers.fold(maps, |maps, at| pass.after(at, self.layer(at, maps, pass)))
+    }
+
+    /// The features, from the maps that the first `done` layers made.
+    fn features_after(&self, done: usize, maps: Tensor<4>, pass: Pass) -> Tensor<2> {
+        self.pooled(self.run(done..Self::layers().len(), maps, pass), pass)
+    }
+}
 
 /// A convolution without bias.
 fn conv(

@@ -18,23 +18,23 @@ pub enum Domain {
 
 /// How a batch goes through a network.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass<'a> {
+pub struct Pass {
     /// Whose normalisation is used.
     pub domain: Domain,
     /// Normalise by the batch and take note of it, or by what was noted.
     pub training: bool,
     /// No gradient goes further down than the end of this layer.
-    pub stop_after: Option<&'a str>,
+    pub stop_after: Option<usize>,
 }
 
-impl Pass<'_> {
+impl Pass {
     /// As the finished network sees items of a domain.
     pub fn evaluation(domain: Domain) -> Self {
         Pass { domain, training: false, stop_after: None }
     }
 
     /// Cuts the gradient where it is to stop.
-    pub(super) fn after(&self, layer: &str, x: Tensor<4>) -> Tensor<4> {
+    pub(super) fn after(&self, layer: usize, x: Tensor<4>) -> Tensor<4> {
         if self.stop_after == Some(layer) { x.detach() } else { x }
     }
 }

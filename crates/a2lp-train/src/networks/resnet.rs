@@ -1,6 +1,6 @@
 //! torchvision's ResNet v1: the stride of a bottleneck is on its 3 × 3 convolution.
 
-use super::{DomainNorm, Pass, conv, pooled};
+use super::{DomainNorm, Layered, Pass, conv, pooled};
 use crate::layers::{convolve, max_pool, relu};
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
@@ -49,9 +49,6 @@ struct Shape {
 const EPSILON: f64 = 1e-5;
 
 impl ResNet {
-    /// The layers a gradient can be stopped after.
-    pub const LAYERS: [&str; 5] = ["conv1", "layer1", "layer2", "layer3", "layer4"];
-
     /// ResNet-18: 512 features.
     pub fn resnet18(device: &Device) -> Self {
         Self::new(&Shape { blocks: [2, 2, 2, 2], width: 64, bottleneck: false }, device)
@@ -101,15 +98,7 @@ impl ResNet {
 
     /// The pooled vector before the classifier.
     pub fn features(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
-        let x = relu(self.bn1.forward(convolve(&self.conv1, images), pass));
-        let mut x = pass.after("conv1", max_pool(&self.maxpool, x));
-        for (name, layer) in Self::LAYERS[1..].iter().zip(self.layers()) {
-            for block in layer {
-                x = block.forward(x, pass);
-            }
-            x = pass.after(name, x);
-        }
-        pooled(x)
+        self.features_after(0, images, pass)
     }
 
     /// Gives the source normalisations of its own, equal to the target's so far.
@@ -118,9 +107,29 @@ impl ResNet {
         let layers = [&mut self.layer1, &mut self.layer2, &mut self.layer3, &mut self.layer4];
         layers.into_iter().flatten().for_each(Block::split_domains);
     }
+}
 
-    fn layers(&self) -> [&Vec<Block>; 4] {
-        [&self.layer1, &self.layer2, &self.layer3, &self.layer4]
+impl Layered for ResNet {
+    fn layers() -> Vec<String> {
+        ["conv1", "layer1", "layer2", "layer3", "layer4"].map(String::from).to_vec()
+    }
+
+    fn layer(&self, at: usize, maps: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let blocks = match at {
+            0 => {
+                let maps = relu(self.bn1.forward(convolve(&self.conv1, maps), pass));
+                return max_pool(&self.maxpool, maps);
+            }
+            1 => &self.layer1,
+            2 => &self.layer2,
+            3 => &self.layer3,
+            _ => &self.layer4,
+        };
+        blocks.iter().fold(maps, |maps, block| block.forward(maps, pass))
+    }
+
+    fn pooled(&self, maps: Tensor<4>, _: Pass) -> Tensor<2> {
+        pooled(maps)
     }
 }
 

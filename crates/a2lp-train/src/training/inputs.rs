@@ -2,9 +2,11 @@
 
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
-use crate::networks::LeNet;
+use crate::networks::{Batch, LeNet};
+use crate::trunk::{CachedMaps, Photos};
 use a2lp_data::Picture;
 use a2lp_data::images::{Filter, Transform, decode, resize};
+use burn::tensor::Device;
 use rayon::prelude::*;
 use std::path::PathBuf;
 
@@ -38,6 +40,8 @@ pub enum Inputs {
         /// Apply EXIF orientation.
         upright: bool,
     },
+    /// What the frozen part of a network made of image files.
+    Maps(CachedMaps),
 }
 
 impl Inputs {
@@ -65,12 +69,23 @@ impl Inputs {
         Inputs::Digits(pictures.par_iter().map(one).collect::<Vec<_>>().concat())
     }
 
+    /// Image files, and how they are seen.
+    pub(crate) fn photos(&self) -> Option<Photos<'_>> {
+        match self {
+            Inputs::Files { paths, train, test, upright } => {
+                Some(Photos { paths, train, test, upright: *upright })
+            }
+            _ => None,
+        }
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         match self {
             Inputs::Rows { columns, values } => values.len() / (*columns).max(1),
             Inputs::Digits(values) => values.len() / (LeNet::SIDE * LeNet::SIDE),
             Inputs::Files { paths, .. } => paths.len(),
+            Inputs::Maps(maps) => maps.len(),
         }
     }
 
@@ -79,17 +94,20 @@ impl Inputs {
         self.len() == 0
     }
 
-    /// Some items and their shape; augmented if training asks for it.
+    /// Some items; augmented if training asks for it.
     pub(crate) fn batch(
         &self,
         rows: &[usize],
         augmentation: Option<Augmentation>,
-    ) -> Result<(Vec<f32>, Vec<usize>), TrainError> {
+        device: &Device,
+    ) -> Result<Batch, TrainError> {
         let pick = |values: &[f32], width: usize| -> Vec<f32> {
             rows.iter().flat_map(|&row| &values[row * width..(row + 1) * width]).copied().collect()
         };
         match self {
-            Inputs::Rows { columns, values } => Ok((pick(values, *columns), vec![rows.len(), *columns])),
+            Inputs::Rows { columns, values } => {
+                Ok(Batch::rows(pick(values, *columns), [rows.len(), *columns], device))
+            }
             Inputs::Digits(values) => {
                 let side = LeNet::SIDE;
                 let mut images = pick(values, side * side);
@@ -99,7 +117,7 @@ impl Inputs {
                         image.copy_from_slice(&moved);
                     });
                 }
-                Ok((images, vec![rows.len(), 1, side, side]))
+                Ok(Batch::images(images, [rows.len(), 1, side, side], device))
             }
             Inputs::Files { paths, train, test, upright } => {
                 let images: Vec<Vec<f32>> = rows
@@ -116,7 +134,18 @@ impl Inputs {
                     })
                     .collect::<Result<_, TrainError>>()?;
                 let side = test.side();
-                Ok((images.concat(), vec![rows.len(), 3, side, side]))
+                Ok(Batch::images(images.concat(), [rows.len(), 3, side, side], device))
+            }
+            Inputs::Maps(maps) => {
+                // In training any of an image's maps may come, the one of the whole image too.
+                let draw = augmentation.map(|Augmentation { seed, .. }| {
+                    move |at: usize, variants: usize| {
+                        Draws::new(seed, Purpose::Augment, at as u64).below(variants)
+                    }
+                });
+                let draw = draw.as_ref().map(|draw| draw as &dyn Fn(usize, usize) -> usize);
+                let (values, shape) = maps.batch(rows, draw)?;
+                Ok(Batch::maps(values, shape, maps.layers, device))
             }
         }
     }

@@ -30,7 +30,8 @@ use crate::device::DeviceName;
 use crate::draws::Purpose;
 use crate::error::TrainError;
 use crate::extract::{hash_file, stamp};
-use crate::networks::{Batch, Domain, LearnerNetwork, NetworkShape, Pass};
+use crate::networks::{Domain, LearnerNetwork, NetworkShape, Pass};
+use crate::trunk::{Photos, Trunk};
 use a2lp::{Observer, Stage};
 use burn::module::Module;
 use burn::tensor::Device;
@@ -71,6 +72,8 @@ pub struct Training<'a> {
     pub target: &'a Inputs,
     /// Where the state is kept between rounds; a run goes on from what it finds there.
     pub checkpoint: &'a Path,
+    /// A folder for what frozen layers make of the images. Runs that freeze the same layers of the same weights can share it.
+    pub cache: &'a Path,
     /// The device.
     pub device: DeviceName,
 }
@@ -114,6 +117,10 @@ pub struct TrainedRound<'a> {
 pub trait TrainObserver: Sync {
     /// Called before every step: round (from 1; 0 is the warm-up), step of the round, number of steps in it.
     fn progress(&self, round: usize, step: usize, steps: usize) -> ControlFlow<()>;
+    /// Called while the frozen layers work on the images of a domain: images done, all images, and the bytes that are kept of them.
+    fn caching(&self, _domain: Domain, _images: [usize; 2], _bytes: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
     /// Called when a round is over, before its checkpoint is written.
     fn round(&self, round: &TrainedRound<'_>) -> Result<(), TrainError>;
 }
@@ -154,6 +161,32 @@ pub(crate) struct Plan {
 impl Training<'_> {
     /// Trains, or goes on where an earlier call was interrupted.
     pub fn run(&self, observer: &dyn TrainObserver) -> Result<Trained, TrainError> {
+        let frozen = self.settings.freeze_until.as_deref().and_then(|layer| self.shape.body.layer(layer));
+        let (Some(last), Some(source), Some(target)) = (frozen, self.source.photos(), self.target.photos())
+        else {
+            return self.learn(observer);
+        };
+        let device = self.device.open()?;
+        let network = LearnerNetwork::new(&self.shape, self.weights, self.settings.seed, &device)?;
+        let crops = self.settings.cached_crops;
+        let trunk = Trunk { network: &network, layers: last + 1, device: &device, crops };
+        let cached = |domain, photos| -> Result<Inputs, TrainError> {
+            let mut hash = Sha256::new();
+            hash.update(format!("{} {} {last} {crops}", env!("CARGO_PKG_VERSION"), self.shape.body.word()));
+            if let Some(weights) = self.weights {
+                hash_file(&mut hash, weights)?;
+            }
+            hash_photos(&mut hash, Some(photos));
+            let fingerprint = in_hex(hash);
+            let path = self.cache.join(format!("{}.maps", &fingerprint[..16]));
+            let go_on = |done, all, bytes| observer.caching(domain, [done, all], bytes);
+            trunk.cache(photos, &path, fingerprint, &go_on).map(Inputs::Maps)
+        };
+        let (source, target) = (cached(Domain::Source, source)?, cached(Domain::Target, target)?);
+        Training { shape: self.shape.clone(), source: &source, target: &target, ..*self }.learn(observer)
+    }
+
+    fn learn(&self, observer: &dyn TrainObserver) -> Result<Trained, TrainError> {
         let plain = self.device.open()?;
         let device = plain.clone().autodiff();
         let fingerprint = self.fingerprint()?;
@@ -245,9 +278,8 @@ impl Training<'_> {
         device: &Device,
     ) -> Result<(), TrainError> {
         for step in 0..STATISTICS_BATCHES {
-            let (values, shape) = self.target.batch(&order.batch(step), None)?;
-            let pass = Pass { domain: Domain::Target, training: true, stop_after: None };
-            network.forward(Batch::new(values, &shape, device), pass);
+            let batch = self.target.batch(&order.batch(step), None, device)?;
+            network.forward(batch, Pass { domain: Domain::Target, training: true, stop_after: None });
         }
         Ok(())
     }
@@ -419,13 +451,23 @@ impl Training<'_> {
                 Inputs::Rows { values, .. } | Inputs::Digits(values) => {
                     values.iter().for_each(|value| hash.update(value.to_le_bytes()));
                 }
-                Inputs::Files { paths, train, test, upright } => {
-                    hash.update(format!("{} {} {upright}", train.name(), test.name()));
-                    paths.iter().for_each(|path| hash.update(stamp(path)));
-                }
+                Inputs::Files { .. } => hash_photos(&mut hash, inputs.photos()),
+                Inputs::Maps(maps) => hash.update(&maps.fingerprint),
             }
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(in_hex(hash))
+    }
+}
+
+fn in_hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Takes in which images there are and how they are seen.
+fn hash_photos(hash: &mut Sha256, photos: Option<Photos<'_>>) {
+    if let Some(Photos { paths, train, test, upright }) = photos {
+        hash.update(format!("{} {} {upright}", train.name(), test.name()));
+        paths.iter().for_each(|path| hash.update(stamp(path)));
     }
 }
 
@@ -439,15 +481,16 @@ fn evaluate(
     go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<(Matrix, Vec<f32>), TrainError> {
     let rows: Vec<usize> = (0..inputs.len()).collect();
-    let together = if matches!(inputs, Inputs::Files { .. }) { PHOTOS_TOGETHER } else { TOGETHER };
+    let are_large = matches!(inputs, Inputs::Files { .. } | Inputs::Maps(_));
+    let together = if are_large { PHOTOS_TOGETHER } else { TOGETHER };
     let parts: Vec<(Vec<f32>, Vec<f32>)> = rows
         .par_chunks(together)
         .map(|rows| {
             if go_on().is_break() {
                 return Err(TrainError::Cancelled);
             }
-            let (values, shape) = inputs.batch(rows, None)?;
-            let found = network.forward(Batch::new(values, &shape, device), Pass::evaluation(domain));
+            let batch = inputs.batch(rows, None, device)?;
+            let found = network.forward(batch, Pass::evaluation(domain));
             let read = |tensor: burn::tensor::Tensor<2>| tensor.into_data().iter::<f32>().collect();
             Ok((read(found.features), read(softmax(found.logits, 1))))
         })

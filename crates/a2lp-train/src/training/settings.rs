@@ -124,6 +124,11 @@ train_settings! {
     epoch_share: f64, "epoch-share", "SHARE", Papers;
     /// Gradients stop at the end of this layer: layer1, blocks.2 [default: layer1 for CAN on a ResNet]
     stop_after: Option<String>, "stop-after", "LAYER", Everyday;
+    /// The layers up to this one stay as they are: what they make of the images is computed once and kept, and only the layers after
+    /// it are trained: stage5 of an EfficientNet-Lite0, layer3 of a ResNet
+    freeze_until: Option<String>, "freeze-until", "LAYER", Everyday;
+    /// Random crops of each image that pass the frozen layers, besides the image itself [default: 3]
+    cached_crops: usize, "cached-crops", "N", Everyday;
     /// How far small images are zoomed in training, as a share; they also move by up to eight times as many pixels
     /// [default: 0.25]
     jitter: f32, "jitter", "SHARE", Papers;
@@ -164,6 +169,8 @@ impl TrainSettings {
             class_items: 3,
             epoch_share: 1.0,
             stop_after: None,
+            freeze_until: None,
+            cached_crops: 3,
             jitter: 0.25,
             neighbours: 20,
             alpha: 0.5,
@@ -234,10 +241,11 @@ impl TrainSettings {
         if !(0.0..=1.0).contains(&self.min_confidence) {
             return wrong("min-confidence", self.min_confidence.to_string(), "between 0 and 1");
         }
-        let layers = body.layers();
-        if let Some(layer) = self.stop_after.as_ref().filter(|layer| !layers.contains(layer)) {
+        for (name, layer) in [("stop-after", &self.stop_after), ("freeze-until", &self.freeze_until)] {
+            let Some(layer) = layer.as_ref().filter(|layer| body.layer(layer).is_none()) else { continue };
+            let layers = body.layers();
             let has = if layers.is_empty() { "no such layers".into() } else { layers.join(", ") };
-            return wrong("stop-after", layer.clone(), &format!("this network has {has}"));
+            return wrong(name, layer.clone(), &format!("this network has {has}"));
         }
         // The graph's own parameters are refused now, not after the first features were made.
         crate::training::graph_parameters(&self)?;

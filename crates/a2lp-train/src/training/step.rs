@@ -9,7 +9,7 @@ use super::{Inputs, Losses, Plan, Training, Weighted};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
 use crate::losses::{cross_entropy, scalar};
-use crate::networks::{Batch, Domain, Outputs, Pass};
+use crate::networks::{Domain, Outputs, Pass};
 use burn::tensor::{Device, Tensor};
 
 /// What a step minimises.
@@ -107,9 +107,10 @@ impl Step<'_> {
         let settings = self.settings();
         let at = self.state.steps * 2 + domain as u64;
         let seed = Draws::new(settings.seed, Purpose::Augment, at).seed();
-        let (values, shape) = inputs.batch(rows, Some(Augmentation { seed, jitter: settings.jitter }))?;
-        let pass = Pass { domain, training: true, stop_after: settings.stop_after.as_deref() };
-        Ok(self.state.network.forward(Batch::new(values, &shape, self.device), pass))
+        let batch = inputs.batch(rows, Some(Augmentation { seed, jitter: settings.jitter }), self.device)?;
+        let body = self.training.shape.body;
+        let stop_after = settings.stop_after.as_deref().and_then(|layer| body.layer(layer));
+        Ok(self.state.network.forward(batch, Pass { domain, training: true, stop_after }))
     }
 
     /// Moves the weights down the gradient.

@@ -61,6 +61,7 @@ fn compare_with_pytorch(learner: Learner, own_labels: bool, expected: &Value) {
         labels: &labels,
         target: &target,
         checkpoint: Path::new(""),
+        cache: Path::new(""),
         device: DeviceName::Cpu,
     };
     let mut state = training.start(&device).unwrap();
@@ -210,6 +211,7 @@ fn run(
         labels: &labels,
         target: &target,
         checkpoint,
+        cache: Path::new(""),
         device: DeviceName::Cpu,
     };
     let notes = Notes::new(&truth, stop_at);
