@@ -129,3 +129,63 @@ impl CachedMaps {
         Ok((values, [rows.len(), channels, height, width]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::networks::{Batch, Domain, Pass};
+
+    /// Five pictures of noise, 40 × 50.
+    fn pictures(folder: &Path) -> Vec<PathBuf> {
+        let picture = |at: usize| {
+            let path = folder.join(format!("{at}.ppm"));
+            let pixels = (0..40 * 50 * 3usize).map(|i| ((i * 7919 + at * 104_729) % 251) as u8);
+            std::fs::write(&path, [&b"P6 50 40 255\n"[..], &pixels.collect::<Vec<u8>>()].concat()).unwrap();
+            path
+        };
+        (0..5).map(picture).collect()
+    }
+
+    fn go_on(_: usize, _: usize, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    #[test]
+    fn layers_behind_cached_maps_compute_what_the_whole_network_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = pictures(folder.path());
+        let device = Device::flex();
+        let weights = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/narrow.safetensors");
+        let network = LearnerNetwork::narrow_resnet(3, &weights, &device);
+        let (train, test) = (Transform::named("small-train").unwrap(), Transform::named("small").unwrap());
+        let photos = Photos { paths: &paths, train: &train, test: &test, upright: false };
+        let trunk = Trunk { network: &network, layers: 4, device: &device, crops: 2 };
+        let file = folder.path().join("maps");
+
+        // Interrupted before anything is done, then finished.
+        let stop = |_: usize, _: usize, _: u64| ControlFlow::Break(());
+        let stopped = trunk.cache(photos, &file, "a".into(), &stop);
+        assert!(matches!(stopped, Err(TrainError::Cancelled)));
+        let maps = trunk.cache(photos, &file, "a".into(), &go_on).unwrap();
+        assert_eq!(maps.len(), 5);
+        let bytes = std::fs::read(&file).unwrap();
+        trunk.cache(photos, &file, "a".into(), &stop).expect("nothing is left to do");
+        // A crash in the middle of a row.
+        std::fs::write(&file, &bytes[..bytes.len() * 3 / 5]).unwrap();
+        trunk.cache(photos, &file, "a".into(), &go_on).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), bytes);
+
+        let rows = [4, 1];
+        let (values, shape) = maps.batch(&rows, None).unwrap();
+        let pass = Pass::evaluation(Domain::Target);
+        let behind = network.forward(Batch::maps(values.clone(), shape, 4, &device), pass).logits;
+        let images = rows.map(|row| test.apply(&decode(&paths[row], false).unwrap(), 0)).concat();
+        let side = test.side();
+        let whole = network.forward(Batch::images(images, [2, 3, side, side], &device), pass).logits;
+        let difference = (behind - whole.clone()).abs().max().into_scalar::<f32>();
+        let size = whole.abs().max().into_scalar::<f32>();
+        assert!(difference < 2e-3 * size, "{difference} of {size}");
+        let crop = |at: usize, variants: usize| (at + 1) % variants;
+        assert_ne!(maps.batch(&rows, Some(&crop)).unwrap().0, values);
+    }
+}

@@ -57,6 +57,8 @@ impl<T: OptionTable<Of = TrainSettings>> TrainHow<T> {
     fn settings(&self, learner: Learner, body: BodyShape, preset: Option<Preset>) -> TrainSettings {
         let settings = TrainSettings::new(learner, body);
         let settings = if preset == Some(Preset::Visda) { settings.visda() } else { settings };
+        let is_frozen = self.settings.given("freeze-until").is_some();
+        let settings = if is_frozen { settings.behind_frozen_layers() } else { settings };
         self.settings.apply(settings)
     }
 }

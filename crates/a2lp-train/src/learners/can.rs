@@ -37,7 +37,7 @@ impl Recipe for Can {
 
     /// The discrepancy is taken in the features and in the probabilities.
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
-        let objective = step.source()?.objective();
+        let objective = step.source(None)?.objective();
         let Some(batch) = step.class_aware_batch() else { return Ok(objective) };
         let counts = |groups: &[Vec<usize>]| Grouped { counts: groups.iter().map(Vec::len).collect() };
         let (by_source, by_target) = (counts(&batch.source), counts(&batch.target));

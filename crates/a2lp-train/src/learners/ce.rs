@@ -22,7 +22,7 @@ impl Recipe for CrossEntropy {
     }
 
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
-        let objective = step.source()?.objective();
+        let objective = step.source(None)?.objective();
         let target = step.target()?;
         let labels = target.labels.unwrap_or_default();
         let loss = weighted_cross_entropy(target.outputs.logits.clone(), &labels);

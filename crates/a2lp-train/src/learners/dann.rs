@@ -16,7 +16,7 @@ impl Recipe for Dann {
     }
 
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
-        let source = step.source()?;
+        let source = step.source(None)?;
         let target = step.target()?;
         let objective = source.objective();
         Ok(with_discriminator(objective, step, &source.outputs, &target.outputs))

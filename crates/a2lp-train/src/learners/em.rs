@@ -14,7 +14,7 @@ impl Recipe for EntropyMinimisation {
     }
 
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
-        let objective = step.source()?.objective();
+        let objective = step.source(None)?.objective();
         let target = step.target()?;
         let weight = step.settings().target_weight * ramp(step.progress);
         Ok(objective.and_target(entropy(target.outputs.logits), weight))

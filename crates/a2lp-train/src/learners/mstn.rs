@@ -31,7 +31,7 @@ impl Recipe for Mstn {
     }
 
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
-        let source = step.source()?;
+        let source = step.source(None)?;
         let target = step.target()?;
         let objective = source.objective();
         let objective = with_discriminator(objective, step, &source.outputs, &target.outputs);

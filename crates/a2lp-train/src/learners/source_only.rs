@@ -12,6 +12,6 @@ impl Recipe for SourceOnly {
     }
 
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {
-        Ok(step.source()?.objective())
+        Ok(step.source(None)?.objective())
     }
 }

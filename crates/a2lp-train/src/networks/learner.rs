@@ -140,6 +140,8 @@ pub(crate) enum Batch {
     Images(Tensor<4>),
     /// What so many layers made of images.
     Maps(Tensor<4>, usize),
+    /// Features that the body has made.
+    Features(Tensor<2>),
 }
 
 impl Batch {
@@ -278,6 +280,7 @@ impl LearnerNetwork {
             (BodyNetwork::Lite0(network), Batch::Maps(maps, done)) => {
                 network.features_after(done, maps, pass)
             }
+            (_, Batch::Features(features)) => features,
             _ => unreachable!("the inputs were made for the network"),
         };
         let aligned = match &self.bottleneck {

@@ -7,6 +7,8 @@ use a2lp::{
     Run, SourceNodes, Unknown,
 };
 
+use burn::tensor::{Device, Tensor, TensorData};
+
 /// Features of all items of a domain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Matrix {
@@ -17,6 +19,16 @@ pub(crate) struct Matrix {
 impl Matrix {
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.columns.max(1))
+    }
+
+    /// Some rows as a tensor.
+    pub(crate) fn some(&self, rows: &[usize], device: &Device) -> Tensor<2> {
+        let values: Vec<f32> = rows
+            .iter()
+            .flat_map(|&row| &self.values[row * self.columns..][..self.columns])
+            .copied()
+            .collect();
+        Tensor::from_data(TensorData::new(values, [rows.len(), self.columns]), device)
     }
 
     fn features(&self) -> Result<FeatureMatrix, a2lp::Error> {

@@ -210,10 +210,10 @@ impl Training<'_> {
             Shuffled::new(self.settings.seed, Purpose::TargetOrder, self.target.len(), self.settings.batch),
         ];
         if resumed.is_none() {
-            self.warm_up(&mut state, &order, observer, &device)?;
+            self.warm_up(&mut state, &order, observer, [&device, &plain])?;
             if self.splits() {
                 state.network.split_domains();
-                if self.settings.warm_up > 0 {
+                if self.settings.warm_up > 0 && !matches!(self.target, Inputs::Maps(_)) {
                     self.fill_statistics(&state.network, &order[1], &device)?;
                 }
             }
@@ -231,7 +231,13 @@ impl Training<'_> {
 
     /// Do the domains have their own batch-norm statistics?
     fn splits(&self) -> bool {
-        self.settings.learner.recipe().splits_domains()
+        self.settings.learner.recipe().splits_domains() && self.renews_norms()
+    }
+
+    /// Is every batch normalised by its own statistics? Behind frozen layers, those that the weights came with stay: the statistics of
+    /// so few and small batches alone made the features worse.
+    fn renews_norms(&self) -> bool {
+        self.settings.freeze_until.is_none()
     }
 
     fn start(&self, device: &Device) -> Result<State, TrainError> {
@@ -249,20 +255,28 @@ impl Training<'_> {
         })
     }
 
-    /// Steps on the source alone.
+    /// Steps on the source alone. Behind frozen layers the body stays as it is meanwhile: a classifier that knows nothing would
+    /// only spoil what it was given.
     fn warm_up(
         &self,
         state: &mut State,
         order: &[Shuffled; 2],
         observer: &dyn TrainObserver,
-        device: &Device,
+        [device, plain]: [&Device; 2],
     ) -> Result<(), TrainError> {
         let steps = self.settings.warm_up;
+        let go_on = || observer.progress(0, 0, steps);
+        let features = match self.source {
+            Inputs::Maps(_) if steps > 0 => {
+                Some(evaluate(&state.network.valid(), self.source, Domain::Source, plain, &go_on)?.0)
+            }
+            _ => None,
+        };
         for step in 0..steps {
             if observer.progress(0, step, steps).is_break() {
                 return Err(TrainError::Cancelled);
             }
-            let losses = self.source_step(state, order, device)?;
+            let losses = self.source_step(state, order, features.as_ref(), device)?;
             self.check(losses, 0, step)?;
         }
         // The momentum of the warm-up does not fit the rounds.

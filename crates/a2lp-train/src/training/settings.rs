@@ -90,7 +90,8 @@ train_settings! {
     rounds: usize, "train-rounds", "N", Common;
     /// Steps in a round [default: 100; 200 for photos, for CAN by its formula]
     steps: Option<usize>, "steps", "N", Common;
-    /// Steps on the source alone before the first round [default: 300 for a LeNet, else 0]
+    /// Steps on the source alone before the first round; behind frozen layers only the classifier moves in them [default: 300 for a
+    /// LeNet and behind frozen layers, else 0]
     warm_up: usize, "warm-up", "N", Everyday;
     /// Items of either domain in a batch [default: 64; 32 for photos, 30 for CAN]
     batch: usize, "batch", "N", Everyday;
@@ -180,6 +181,15 @@ impl TrainSettings {
         };
         learner.recipe().set_defaults(&mut settings, body);
         settings
+    }
+
+    /// Defaults for training behind frozen layers (`freeze_until`), which takes minutes on a CPU: the classifier starts from the
+    /// features as they are, and a few hundred steps follow.
+    pub fn behind_frozen_layers(mut self) -> Self {
+        self.rounds = 10;
+        self.steps = Some(40);
+        self.warm_up = 300;
+        self
     }
 
     /// VisDA-2017 in the papers: a rate that falls faster, larger class-aware batches, a larger graph over centres.

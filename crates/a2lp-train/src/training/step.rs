@@ -1,6 +1,7 @@
 //! One step of training: batches go through the network, the learner says what to minimise, the weights move.
 
 use super::inputs::Augmentation;
+use super::labelling::Matrix;
 use super::optimiser::annealed;
 use super::sampling::{ClassBatch, Shuffled};
 use super::settings::TrainSettings;
@@ -9,7 +10,7 @@ use super::{Inputs, Losses, Plan, Training, Weighted};
 use crate::draws::{Draws, Purpose};
 use crate::error::TrainError;
 use crate::losses::{cross_entropy, scalar};
-use crate::networks::{Domain, Outputs, Pass};
+use crate::networks::{Batch, Domain, Outputs, Pass};
 use burn::tensor::{Device, Tensor};
 
 /// What a step minimises.
@@ -77,11 +78,18 @@ impl Step<'_> {
         self.training.shape.classes
     }
 
-    /// The next batch of the source.
-    pub(crate) fn source(&self) -> Result<SourceBatch, TrainError> {
+    /// The next batch of the source; from the body's features on, if they are given.
+    pub(crate) fn source(&self, features: Option<&Matrix>) -> Result<SourceBatch, TrainError> {
         let rows = self.order[0].batch(self.state.steps);
         let classes = rows.iter().map(|&row| self.training.labels[row]).collect();
-        Ok(SourceBatch { outputs: self.pass(Domain::Source, &rows)?, classes })
+        let outputs = match features {
+            Some(features) => {
+                let pass = Pass::evaluation(Domain::Source);
+                self.state.network.forward(Batch::Features(features.some(&rows, self.device)), pass)
+            }
+            None => self.pass(Domain::Source, &rows)?,
+        };
+        Ok(SourceBatch { outputs, classes })
     }
 
     /// The next batch of the target.
@@ -110,7 +118,10 @@ impl Step<'_> {
         let batch = inputs.batch(rows, Some(Augmentation { seed, jitter: settings.jitter }), self.device)?;
         let body = self.training.shape.body;
         let stop_after = settings.stop_after.as_deref().and_then(|layer| body.layer(layer));
-        Ok(self.state.network.forward(batch, Pass { domain, training: true, stop_after }))
+        Ok(self
+            .state
+            .network
+            .forward(batch, Pass { domain, training: self.training.renews_norms(), stop_after }))
     }
 
     /// Moves the weights down the gradient.
@@ -126,15 +137,16 @@ impl Step<'_> {
 }
 
 impl Training<'_> {
-    /// A step on the source alone, at the rate of the start.
+    /// A step on the source alone, at the rate of the start. With the body's `features`, only what comes after it moves.
     pub(super) fn source_step(
         &self,
         state: &mut State,
         order: &[Shuffled; 2],
+        features: Option<&Matrix>,
         device: &Device,
     ) -> Result<Losses, TrainError> {
         let step = Step { training: self, state, plan: None, order, progress: 0.0, device };
-        let objective = step.source()?.objective();
+        let objective = step.source(features)?.objective();
         Ok(step.descend(objective, self.settings.rate))
     }
 
