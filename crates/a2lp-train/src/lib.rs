@@ -47,6 +47,6 @@ pub use networks::{Body, BodyShape, NetworkShape};
 pub use onnx::{OnnxEngine, OnnxRunner};
 pub use training::{
     CheckedTrainSettings, Inputs, Labeller, Losses, TrainObserver, TrainSettings, Trained, TrainedModel,
-    TrainedRound, Training, TrainingLabels,
+    TrainedRound, Training, TrainingLabels, Verdict,
 };
 pub use weights::{LoadedWeights, load_smallest};

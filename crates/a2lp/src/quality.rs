@@ -3,11 +3,12 @@
 //! Ranks runs on the same features well. It is no estimate of the accuracy, and settings tuned by it get worse.
 
 use crate::affinity::symmetrise;
-use crate::error::Error;
-use crate::features::FeatureMatrix;
+use crate::error::{Domain, Error};
+use crate::features::{Domains, FeatureMatrix};
 use crate::hypothesis::coherence;
 use crate::labels::ClassId;
 use crate::neighbours::NeighbourLists;
+use crate::observer::{Observer, Stage, report_progress};
 use crate::parameters::{LabelWeight, Parameters};
 use crate::propagation::{GoOn, LabelMatrix, SoftLabels, propagate};
 use crate::pseudo_labels::PseudoLabels;
@@ -46,6 +47,28 @@ pub(crate) fn quality_graph(
 }
 
 impl Quality {
+    /// Scores labels of a target that were made by any means, over the features of these domains.
+    pub fn of_each(
+        domains: &Domains,
+        labels: &[&PseudoLabels],
+        observer: &dyn Observer,
+    ) -> Result<Vec<Self>, Error> {
+        let mut unit = domains.features().clone();
+        unit.normalise_rows();
+        let parameters = Parameters::new().check()?;
+        let lists = quality_graph(unit, domains.source_rows(), &Setup { parameters: &parameters, observer })?;
+        let source = domains.source_labels();
+        let go_on = || report_progress(observer, Stage::Rounds, 0, 1);
+        let score = |labels: &&PseudoLabels| {
+            if labels.len() != domains.target_rows() {
+                let rows = domains.target_rows();
+                return Err(Error::LabelCount { domain: Domain::Target, labels: labels.len(), rows });
+            }
+            Quality::measure(&lists, source.ids(), source.classes().len(), labels, &go_on)
+        };
+        labels.iter().map(score).collect()
+    }
+
     /// Measures the labels of a target over neighbours of both domains.
     pub(crate) fn measure(
         lists: &NeighbourLists,

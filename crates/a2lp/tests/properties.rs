@@ -3,8 +3,8 @@
 mod shifted;
 
 use a2lp::{
-    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Method, Parameters, Run, Similarity, Solver,
-    SourceNodes, label,
+    AnchorMode, Domains, FeatureMatrix, Labelling, Labels, Method, Parameters, PseudoLabels, Quality, Run,
+    Similarity, Solver, SourceNodes, label,
 };
 use shifted::Shifted;
 
@@ -225,6 +225,9 @@ fn quality_prefers_right_labels_and_does_not_change_them() {
         assert!(plain.quality.is_none());
         let quality = measured.quality.unwrap();
         assert!(quality.score > 0.65 && quality.score <= 1.0, "{quality:?}");
+        let domains = shifted.domains();
+        let labels = [&measured.pseudo_labels];
+        assert_eq!(Quality::of_each(&domains, &labels, &()).unwrap(), [quality], "{method:?}");
     }
     // Labels that mean nothing: every class is spread over all clusters.
     let mut senseless = Shifted::new(4, 60, 12, true, 9);
@@ -234,4 +237,6 @@ fn quality_prefers_right_labels_and_does_not_change_them() {
     }
     let poor = run(senseless.domains(), Parameters::paper().quality(true)).quality.unwrap();
     assert!(poor.score < 0.65, "{poor:?}");
+    let none = PseudoLabels::from_probabilities(4, Vec::new());
+    assert!(Quality::of_each(&shifted.domains(), &[&none], &()).is_err(), "a label per item is needed");
 }

@@ -37,6 +37,8 @@ const METRICS: &str = "metrics.jsonl";
 const MODEL: &str = "model.json";
 const RECORD: &str = "run.json";
 const LABELS: &str = "labels.csv";
+/// Those of the network, where the labels are not.
+const NETWORK_LABELS: &str = "labels-of-network.csv";
 const PSEUDO_LABELS: &str = "pseudo-labels.csv";
 const RESULTS: &str = "results.json";
 /// What frozen layers made of the images.
@@ -252,7 +254,9 @@ pub(crate) fn prepare(folder: &Path, force: bool) -> anyhow::Result<()> {
     }
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     if force {
-        for name in [CHECKPOINT, WEIGHTS, METRICS, MODEL, RECORD, LABELS, PSEUDO_LABELS, RESULTS] {
+        for name in
+            [CHECKPOINT, WEIGHTS, METRICS, MODEL, RECORD, LABELS, NETWORK_LABELS, PSEUDO_LABELS, RESULTS]
+        {
             let path = folder.join(name);
             if path.exists() {
                 std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
@@ -281,8 +285,15 @@ fn write_outputs(
         ModelFile { a2lp: env!("CARGO_PKG_VERSION").into(), body: task.body, classes, transform, upright };
     write_json(&folder.join(MODEL), true, &model)?;
     let ids = task.target.ids.as_deref();
-    let labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
-    LabelTable { ids, ..LabelTable::new(task.classes, &labels) }.write(&folder.join(LABELS), true)?;
+    let trained_labels = PseudoLabels::from_probabilities(task.classes.len(), trained.probabilities.clone());
+    let labels = better_untrained(trained).unwrap_or(&trained_labels);
+    LabelTable { ids, ..LabelTable::new(task.classes, labels) }.write(&folder.join(LABELS), true)?;
+    let network_labels = folder.join(NETWORK_LABELS);
+    match better_untrained(trained) {
+        Some(_) => LabelTable { ids, ..LabelTable::new(task.classes, &trained_labels) }
+            .write(&network_labels, true)?,
+        None => drop(std::fs::remove_file(network_labels)),
+    }
     if let Some(pseudo) = &trained.labels {
         write_pseudo_labels(&folder.join(PSEUDO_LABELS), task, pseudo)?;
     }
@@ -301,6 +312,12 @@ fn write_outputs(
         "mean_class_accuracy": last.and_then(|line| line.mean_class_accuracy),
         "pseudo_label_accuracy": last.and_then(|line| line.pseudo_label_accuracy),
         "best_accuracy_peeking": best,
+        "untrained": trained.untrained.as_ref().map(|(labels, verdict)| json!({
+            "accuracy": accuracy_of(task, labels),
+            "quality": verdict.untrained,
+            "quality_of_trained": verdict.trained,
+            "is_used": verdict.prefers_untrained(),
+        })),
         "seconds": secs,
     });
     let record = json!({
@@ -316,6 +333,17 @@ fn write_outputs(
     });
     write_json(&folder.join(RECORD), true, &record)?;
     Ok(summary)
+}
+
+/// The labels without training, if they look better than those of the network.
+fn better_untrained(trained: &Trained) -> Option<&PseudoLabels> {
+    let (labels, verdict) = trained.untrained.as_ref()?;
+    verdict.prefers_untrained().then_some(labels)
+}
+
+/// The accuracy of labels of the target, if the truth is known.
+fn accuracy_of(task: &Task<impl OptionTable<Of = TrainSettings>>, labels: &PseudoLabels) -> Option<f64> {
+    Some(task.truth?.score(labels.labels()).ok()?.accuracy)
 }
 
 fn write_pseudo_labels(
@@ -397,8 +425,22 @@ fn describe(
     if let Some(resumed) = trained.resumed {
         text += &format!("\n{resumed} rounds were there already");
     }
+    if let Some((labels, verdict)) = &trained.untrained {
+        let (trained, untrained) = (verdict.trained, verdict.untrained);
+        let accuracy = accuracy_of(task, labels)
+            .map_or(String::new(), |accuracy| format!(" (accuracy {} %)", percent(accuracy)));
+        text += &format!(
+            "\nquality, judged without the target's labels: {trained:.3} of the network's labels, {untrained:.3} of labels without training{accuracy}\n"
+        );
+    }
     let folder = task.folder.display();
+    let labels = match better_untrained(trained) {
+        Some(_) => format!(
+            "labels without training, which look better, in {folder}/{LABELS}\nnetwork in {folder}/{WEIGHTS}, its labels of the target in {folder}/{NETWORK_LABELS}"
+        ),
+        None => format!("network in {folder}/{WEIGHTS}, its labels of the target in {folder}/{LABELS}"),
+    };
     text + &format!(
-        "\nnetwork in {folder}/{WEIGHTS}, its labels of the target in {folder}/{LABELS}\nlabel new items with: a2lp predict --model {folder} --images PATH --out labels.csv\n"
+        "\n{labels}\nlabel new items with: a2lp predict --model {folder} --images PATH --out labels.csv\n"
     )
 }

@@ -18,7 +18,7 @@ impl Recipe for CrossEntropy {
     }
 
     fn own_labels(&self, seen: &RoundView<'_>) -> Option<TrainingLabels> {
-        Some(seen.of_classifier())
+        Some(seen.of_classifier().into())
     }
 
     fn objective(&self, step: &mut Step<'_>) -> Result<Objective, TrainError> {

@@ -1,5 +1,6 @@
 //! Pseudo-labels for a round of training: by the graph, or by the learner's own means.
 
+use super::judge::Untrained;
 use super::settings::{Labeller, TrainSettings};
 use crate::error::TrainError;
 use a2lp::{
@@ -62,38 +63,62 @@ pub(crate) struct RoundView<'a> {
     pub(crate) classes: usize,
 }
 
+/// Features of both domains for the method.
+pub(super) fn domains(
+    source: &Matrix,
+    labels: &[u32],
+    target: &Matrix,
+    classes: usize,
+) -> Result<Domains, a2lp::Error> {
+    let names = (0..classes).map(|class| class.to_string()).collect();
+    let labels = Labels::from_ids(Classes::new(names)?, labels.to_vec())?;
+    Domains::new(source.features()?, labels, target.features()?)
+}
+
+impl From<PseudoLabels> for TrainingLabels {
+    fn from(found: PseudoLabels) -> Self {
+        TrainingLabels { labels: found.labels().to_vec(), weights: found.confidence().to_vec() }
+    }
+}
+
 impl RoundView<'_> {
-    /// The labels of a round; `None` where the learner makes them batch by batch, or needs none.
-    pub(crate) fn labels(
+    /// The labels of a round, or those without training if they look better; `None` where the learner makes them batch by batch, or needs none.
+    pub(super) fn labels(
         &self,
         settings: &TrainSettings,
+        untrained: Option<&Untrained>,
         observer: &dyn Observer,
     ) -> Result<Option<TrainingLabels>, TrainError> {
         let recipe = settings.learner.recipe();
         match settings.labeller {
             _ if !recipe.uses_pseudo_labels() => Ok(None),
             Labeller::Own => Ok(recipe.own_labels(self)),
-            _ => self.by_graph(settings, observer).map(Some),
+            _ => {
+                let found = self.by_graph(settings, observer)?;
+                let Some(untrained) = untrained.filter(|_| settings.labeller.may_fall_back()) else {
+                    return Ok(Some(found.into()));
+                };
+                let verdict = untrained.judge(&found, self, observer)?;
+                let better = if verdict.prefers_untrained() { untrained.labels() } else { &found };
+                Ok(Some(better.clone().into()))
+            }
         }
     }
 
-    fn by_graph(
+    /// What the graph over the features says.
+    pub(super) fn by_graph(
         &self,
         settings: &TrainSettings,
         observer: &dyn Observer,
-    ) -> Result<TrainingLabels, TrainError> {
+    ) -> Result<PseudoLabels, TrainError> {
         let parameters = graph_parameters(settings)?;
-        let names = (0..self.classes).map(|class| class.to_string()).collect();
-        let labels = Labels::from_ids(Classes::new(names)?, self.labels.to_vec())?;
-        let domains = Domains::new(self.source.features()?, labels, self.target.features()?)?;
-        let found = Run::new(domains, &parameters).observe(observer).label()?.pseudo_labels;
-        Ok(TrainingLabels { labels: found.labels().to_vec(), weights: found.confidence().to_vec() })
+        let domains = domains(self.source, self.labels, self.target, self.classes)?;
+        Ok(Run::new(domains, &parameters).observe(observer).label()?.pseudo_labels)
     }
 
     /// The classifier's own, as sure as its probabilities are far from even.
-    pub(crate) fn of_classifier(&self) -> TrainingLabels {
-        let found = PseudoLabels::from_probabilities(self.classes, self.probabilities.to_vec());
-        TrainingLabels { labels: found.labels().to_vec(), weights: found.confidence().to_vec() }
+    pub(crate) fn of_classifier(&self) -> PseudoLabels {
+        PseudoLabels::from_probabilities(self.classes, self.probabilities.to_vec())
     }
 
     /// CAN's spherical k-means, from the source's centres: cosine distances, centres that are sums of raw features.

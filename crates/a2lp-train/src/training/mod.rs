@@ -9,6 +9,7 @@
 
 mod export;
 mod inputs;
+mod judge;
 mod labelling;
 mod optimiser;
 mod sampling;
@@ -20,6 +21,7 @@ mod tests;
 
 pub use export::TrainedModel;
 pub use inputs::Inputs;
+pub use judge::Verdict;
 pub use labelling::TrainingLabels;
 pub(crate) use labelling::{RoundView, graph_parameters};
 pub(crate) use optimiser::ramp;
@@ -32,10 +34,11 @@ use crate::error::TrainError;
 use crate::extract::{hash_file, stamp};
 use crate::networks::{Domain, LearnerNetwork, NetworkShape, Pass};
 use crate::trunk::{Photos, Trunk};
-use a2lp::{Observer, Stage};
+use a2lp::{Observer, PseudoLabels, Stage};
 use burn::module::Module;
 use burn::tensor::Device;
 use burn::tensor::activation::softmax;
+use judge::Untrained;
 use labelling::{Matrix, mean_distance};
 pub(crate) use optimiser::Group;
 use optimiser::annealed;
@@ -137,6 +140,8 @@ pub struct Trained {
     pub rounds: usize,
     /// Rounds found in the checkpoint; `None` after a fresh start.
     pub resumed: Option<usize>,
+    /// What the features say without any training, and which labels look better; `None` for a network that starts from nothing.
+    pub untrained: Option<(PseudoLabels, Verdict)>,
 }
 
 /// The network's features and probabilities of all items.
@@ -161,6 +166,14 @@ pub(crate) struct Plan {
 impl Training<'_> {
     /// Trains, or goes on where an earlier call was interrupted.
     pub fn run(&self, observer: &dyn TrainObserver) -> Result<Trained, TrainError> {
+        self.learn_behind_layers(observer).map_err(|error| match error {
+            TrainError::Labelling(a2lp::Error::Cancelled) => TrainError::Cancelled,
+            other => other,
+        })
+    }
+
+    /// Runs the frozen layers first, if there are any.
+    fn learn_behind_layers(&self, observer: &dyn TrainObserver) -> Result<Trained, TrainError> {
         let frozen = self.settings.freeze_until.as_deref().and_then(|layer| self.shape.body.layer(layer));
         let (Some(last), Some(source), Some(target)) = (frozen, self.source.photos(), self.target.photos())
         else {
@@ -219,14 +232,69 @@ impl Training<'_> {
             }
             state.write(self.checkpoint, &fingerprint)?;
         }
-        let mut seen = self.evaluate(&state, observer, &plain)?;
+        let mut seen = self.evaluate(&state.network.valid(), observer, &plain)?;
+        let untrained = self.untrained(&state, &seen, observer, &plain)?;
         while state.rounds < self.settings.rounds && !state.settled {
-            self.round(&mut state, &mut seen, &order, observer, [&device, &plain])?;
+            self.round(&mut state, &mut seen, untrained.as_ref(), &order, observer, [&device, &plain])?;
             state.write(self.checkpoint, &fingerprint)?;
         }
+        let untrained = match untrained {
+            Some(untrained) => {
+                let (watch, view) = (Watch { observer, round: state.rounds + 1 }, self.view(&seen));
+                let verdict = untrained.judge(&view.of_classifier(), &view, &watch)?;
+                Some((untrained.labels().clone(), verdict))
+            }
+            None => None,
+        };
         let model = TrainedModel::new(self.shape.clone(), state.network.valid());
         let (rounds, labels) = (state.rounds, state.labels);
-        Ok(Trained { model, probabilities: seen.probabilities, labels, rounds, resumed })
+        Ok(Trained { model, probabilities: seen.probabilities, labels, rounds, resumed, untrained })
+    }
+
+    /// What the features say that the network starts from: those that were given, or those of the weights.
+    fn untrained(
+        &self,
+        state: &State,
+        seen: &Evaluated,
+        observer: &dyn TrainObserver,
+        plain: &Device,
+    ) -> Result<Option<Untrained>, TrainError> {
+        let given = self.given_features();
+        let start = match &given {
+            Some(_) => None,
+            None if self.weights.is_none() => return Ok(None),
+            None if state.rounds == 0 && self.settings.warm_up == 0 => None,
+            None => {
+                let device = plain.clone().autodiff();
+                Some(self.evaluate(&self.start(&device)?.network.valid(), observer, plain)?)
+            }
+        };
+        let mut view = self.view(start.as_ref().unwrap_or(seen));
+        if let Some([source, target]) = &given {
+            (view.source, view.target) = (source, target);
+        }
+        let watch = Watch { observer, round: state.rounds + 1 };
+        Untrained::new(&view, self.settings, &watch).map(Some)
+    }
+
+    /// The features that an adapter was given.
+    fn given_features(&self) -> Option<[Matrix; 2]> {
+        let given = |inputs: &Inputs| match inputs {
+            Inputs::Rows { columns, values } => Some(Matrix { columns: *columns, values: values.clone() }),
+            _ => None,
+        };
+        Some([given(self.source)?, given(self.target)?])
+    }
+
+    /// Features and predictions as labels are made from them.
+    fn view<'v>(&'v self, seen: &'v Evaluated) -> RoundView<'v> {
+        RoundView {
+            source: &seen.source,
+            labels: self.labels,
+            target: &seen.target,
+            probabilities: &seen.probabilities,
+            classes: self.shape.classes,
+        }
     }
 
     /// Do the domains have their own batch-norm statistics?
@@ -302,6 +370,7 @@ impl Training<'_> {
         &self,
         state: &mut State,
         seen: &mut Evaluated,
+        untrained: Option<&Untrained>,
         order: &[Shuffled; 2],
         observer: &dyn TrainObserver,
         [device, plain]: [&Device; 2],
@@ -309,7 +378,7 @@ impl Training<'_> {
         let settings = self.settings;
         let round = state.rounds + 1;
         let began = Instant::now();
-        let labels = self.label(state, seen, observer)?;
+        let labels = self.label(state, seen, untrained, observer)?;
         let changed = labels.as_ref().zip(state.labels.as_ref()).map(|(now, before)| now.changed(before));
         let centres = self.centres(labels.as_ref(), seen);
         if let (Some([source, target]), Some(before)) = (&centres, &state.centres) {
@@ -338,7 +407,7 @@ impl Training<'_> {
         let mean = |sum: f64| sum / steps.max(1) as f64;
         let losses = Losses { source: mean(sum.source), target: mean(sum.target), domain: mean(sum.domain) };
         let stepped = began.elapsed().as_secs_f64();
-        *seen = self.evaluate(state, observer, plain)?;
+        *seen = self.evaluate(&state.network.valid(), observer, plain)?;
         let progress = round as f64 / settings.rounds as f64;
         observer.round(&TrainedRound {
             round,
@@ -362,40 +431,22 @@ impl Training<'_> {
         &self,
         state: &State,
         seen: &Evaluated,
+        untrained: Option<&Untrained>,
         observer: &dyn TrainObserver,
     ) -> Result<Option<TrainingLabels>, TrainError> {
-        let input = |inputs: &Inputs| match inputs {
-            Inputs::Rows { columns, values } if state.rounds == 0 && self.settings.warm_up == 0 => {
-                Some(Matrix { columns: *columns, values: values.clone() })
-            }
-            _ => None,
-        };
-        let (source, target) = (input(self.source), input(self.target));
-        let seen = RoundView {
-            source: source.as_ref().unwrap_or(&seen.source),
-            labels: self.labels,
-            target: target.as_ref().unwrap_or(&seen.target),
-            probabilities: &seen.probabilities,
-            classes: self.shape.classes,
-        };
-        let watch = Watch { observer, round: state.rounds + 1 };
-        seen.labels(self.settings, &watch).map_err(|error| match error {
-            TrainError::Labelling(a2lp::Error::Cancelled) => TrainError::Cancelled,
-            other => other,
-        })
+        let knows_nothing = state.rounds == 0 && self.settings.warm_up == 0;
+        let given = if knows_nothing { self.given_features() } else { None };
+        let mut view = self.view(seen);
+        if let Some([source, target]) = &given {
+            (view.source, view.target) = (source, target);
+        }
+        view.labels(self.settings, untrained, &Watch { observer, round: state.rounds + 1 })
     }
 
     /// The class centres of both domains, for learners that stop when these have met.
     fn centres(&self, labels: Option<&TrainingLabels>, seen: &Evaluated) -> Option<[Vec<Vec<f64>>; 2]> {
         let labels = labels.filter(|_| self.settings.learner.recipe().is_class_aware())?;
-        let seen = RoundView {
-            source: &seen.source,
-            labels: self.labels,
-            target: &seen.target,
-            probabilities: &seen.probabilities,
-            classes: self.shape.classes,
-        };
-        Some(seen.centres(labels))
+        Some(self.view(seen).centres(labels))
     }
 
     /// The labels and the number of steps of a round.
@@ -440,14 +491,13 @@ impl Training<'_> {
     /// The network's features and probabilities of both domains.
     fn evaluate(
         &self,
-        state: &State,
+        network: &LearnerNetwork,
         observer: &dyn TrainObserver,
         device: &Device,
     ) -> Result<Evaluated, TrainError> {
-        let network = state.network.valid();
-        let go_on = || observer.progress(state.rounds + 1, 0, 0);
-        let (source, _) = evaluate(&network, self.source, Domain::Source, device, &go_on)?;
-        let (target, probabilities) = evaluate(&network, self.target, Domain::Target, device, &go_on)?;
+        let go_on = || observer.progress(0, 0, 0);
+        let (source, _) = evaluate(network, self.source, Domain::Source, device, &go_on)?;
+        let (target, probabilities) = evaluate(network, self.target, Domain::Target, device, &go_on)?;
         Ok(Evaluated { source, target, probabilities })
     }
 

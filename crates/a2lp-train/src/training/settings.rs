@@ -34,6 +34,11 @@ impl Labeller {
         ("consensus", Labeller::Consensus),
     ];
 
+    /// May labels without training take the place of a round's? The other kinds are for comparisons, which that would spoil.
+    pub(crate) fn may_fall_back(self) -> bool {
+        matches!(self, Labeller::Auto | Labeller::Consensus)
+    }
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
