@@ -25,8 +25,10 @@ fn assert_close(ours: &[f32], theirs: &[f32], what: &str) {
     assert!(worst < 1e-4, "{what}: {worst}");
 }
 
-/// A convolution: channels, maps, kernel, stride, groups, padding, and the images.
-const CONVOLUTIONS: [([usize; 2], usize, usize, usize, PaddingConfig2d, [usize; 3]); 11] = [
+/// A convolution: channels and maps, kernel, stride, groups, padding, and the count, height and width of the images.
+type Case = ([usize; 2], usize, usize, usize, PaddingConfig2d, [usize; 3]);
+
+const CONVOLUTIONS: [Case; 11] = [
     ([3, 8], 7, 2, 1, PaddingConfig2d::Explicit(3, 3, 3, 3), [2, 17, 20]),
     ([4, 6], 3, 1, 1, PaddingConfig2d::Explicit(1, 1, 1, 1), [3, 9, 7]),
     ([4, 6], 3, 2, 1, PaddingConfig2d::Explicit(1, 1, 1, 1), [3, 8, 8]),

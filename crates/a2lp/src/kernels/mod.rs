@@ -93,13 +93,7 @@ impl Chain {
     }
 
     /// The same for the first `count` of `others`, which are as long as `a`.
-    fn of_some<'r>(
-        self,
-        a: &[f32],
-        others: &mut [&'r [f32]; CHAINS * ABREAST],
-        count: usize,
-        out: &mut Vec<f32>,
-    ) {
+    fn of_some(self, a: &[f32], others: &mut [&[f32]; CHAINS * ABREAST], count: usize, out: &mut Vec<f32>) {
         let last = others[count - 1];
         let vectors = count.div_ceil(ABREAST);
         others[count..vectors * ABREAST].fill(last);
