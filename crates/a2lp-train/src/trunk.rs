@@ -131,12 +131,12 @@ impl CachedMaps {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::networks::{Batch, Domain, Pass};
 
     /// Five pictures of noise, 40 × 50.
-    fn pictures(folder: &Path) -> Vec<PathBuf> {
+    pub(crate) fn pictures(folder: &Path) -> Vec<PathBuf> {
         let picture = |at: usize| {
             let path = folder.join(format!("{at}.ppm"));
             let pixels = (0..40 * 50 * 3usize).map(|i| ((i * 7919 + at * 104_729) % 251) as u8);

@@ -247,7 +247,7 @@ fn method(settings: &CheckedTrainSettings) -> String {
 
 /// Makes the folder of a run; what another run left there goes only when asked.
 pub(crate) fn prepare(folder: &Path, force: bool) -> anyhow::Result<()> {
-    if !folder.join(CHECKPOINT).exists()
+    if ![CHECKPOINT, CACHE].iter().any(|name| folder.join(name).exists())
         && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
     {
         bail!("{} is not empty and holds no run; choose another folder with --out", folder.display());

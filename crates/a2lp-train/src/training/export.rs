@@ -61,6 +61,11 @@ impl TrainedModel {
         &self.shape
     }
 
+    #[cfg(test)]
+    pub(super) fn network(&self) -> &LearnerNetwork {
+        &self.network
+    }
+
     /// A probability per class for every item.
     pub fn predict(&self, inputs: &Inputs, device: DeviceName) -> Result<Vec<f32>, TrainError> {
         let device = device.open()?;

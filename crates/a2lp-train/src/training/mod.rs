@@ -333,7 +333,7 @@ impl Training<'_> {
         [device, plain]: [&Device; 2],
     ) -> Result<(), TrainError> {
         let steps = self.settings.warm_up;
-        let go_on = || observer.progress(0, 0, steps);
+        let go_on = || observer.progress(0, 0, 0);
         let features = match self.source {
             Inputs::Maps(_) if steps > 0 => {
                 Some(evaluate(&state.network.valid(), self.source, Domain::Source, plain, &go_on)?.0)

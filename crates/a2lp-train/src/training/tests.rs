@@ -346,3 +346,60 @@ fn a_backbone_keeps_the_names_it_is_known_by() {
     }
     assert_eq!(ours["fc.weight"].0, [3, 64]);
 }
+
+#[test]
+fn frozen_layers_stay_as_they_are_and_those_after_them_learn() {
+    let folder = tempfile::tempdir().unwrap();
+    let transform = |word| a2lp_data::images::Transform::named(word).unwrap();
+    let paths = crate::trunk::tests::pictures(folder.path());
+    let photos = || {
+        let (train, test) = (transform("small-train"), transform("small"));
+        Inputs::Files { paths: paths.clone(), train, test, upright: false }
+    };
+    let body = BodyShape::Backbone(crate::BackboneName::EfficientnetLite0);
+    let device = DeviceName::Cpu.open().unwrap().autodiff();
+    let shape = Learner::Ce.network(body, 3);
+    let weights = folder.path().join("weights.safetensors");
+    let start = LearnerNetwork::new(&shape, None, 0, &device).unwrap().valid();
+    TrainedModel::new(shape.clone(), start.clone()).write(&weights).unwrap();
+    let settings = TrainSettings::new(Learner::Ce, body).behind_frozen_layers();
+    let settings = settings.freeze_until(Some("stage5".into())).cached_crops(1).rounds(2).steps(Some(2));
+    let settings = settings.batch(4).neighbours(3).warm_up(3).check(body).unwrap();
+    let cache = folder.path().join("cache");
+    std::fs::create_dir(&cache).unwrap();
+    let run = |checkpoint: &str, stop_at| {
+        let (source, target) = (photos(), photos());
+        let training = Training {
+            settings: &settings,
+            shape: shape.clone(),
+            weights: Some(&weights),
+            source: &source,
+            labels: &[0, 1, 2, 0, 1],
+            target: &target,
+            checkpoint: &folder.path().join(checkpoint),
+            cache: &cache,
+            device: DeviceName::Cpu,
+        };
+        training.run(&Notes::new(&[0, 1, 2, 0, 1].map(Some), stop_at))
+    };
+    let whole = run("whole", usize::MAX).unwrap();
+    let caches = std::fs::read_dir(&cache).unwrap().count();
+    assert_eq!(caches, 1, "the domains have the same images, and the file knows them by what they are");
+    assert!(whole.untrained.is_some());
+
+    let before = values_of(&start, "");
+    let after = values_of(whole.model.network(), "");
+    for (name, (_, values)) in &after {
+        let block =
+            name.split("blocks.").nth(1).and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
+        let is_frozen = block.is_some_and(|block| block < 11) || name.contains("conv_stem");
+        if is_frozen || name.contains("running") {
+            assert_eq!(*values, before[name].1, "{name} is frozen");
+        } else if name.ends_with("conv.weight") || name.contains("classifier") {
+            assert_ne!(*values, before[name].1, "{name} learns");
+        }
+    }
+
+    assert!(matches!(run("again", 4), Err(TrainError::Cancelled)));
+    assert_eq!(run("again", usize::MAX).unwrap().probabilities, whole.probabilities);
+}
