@@ -2,7 +2,7 @@
 //! by their quality score over two graphs, of the features as they were and as they are, because each favours its own.
 
 use super::labelling::{Matrix, RoundView, domains};
-use super::settings::TrainSettings;
+use super::settings::{Labeller, TrainSettings};
 use crate::error::TrainError;
 use a2lp::{Observer, PseudoLabels, Quality};
 
@@ -30,13 +30,14 @@ impl Verdict {
 }
 
 impl Untrained {
-    /// Labels the features of a view by the graph.
+    /// Labels the features of a view as `a2lp label` does by default, whatever the rounds learn from.
     pub(super) fn new(
         view: &RoundView<'_>,
         settings: &TrainSettings,
         observer: &dyn Observer,
     ) -> Result<Self, TrainError> {
-        let labels = view.by_graph(settings, observer)?;
+        let settings = settings.clone().labeller(Labeller::Auto);
+        let labels = view.by_graph(&settings, observer)?;
         Ok(Untrained { source: view.source.clone(), target: view.target.clone(), labels })
     }
 

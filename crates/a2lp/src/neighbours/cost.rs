@@ -39,8 +39,7 @@ pub(crate) fn work(method: GraphMethod, rows: usize, columns: usize, k: usize) -
             let near = groups.min(400.0);
             let grouping = (n + 128.0 * groups) * own * full + n * near * full;
             let sampled = n * (n / 128.0).clamp(256.0, 1024.0) * full;
-            // Candidates lie the farther apart, the more memory the features take.
-            let apart = 1.0 + 0.5 * (n * d * 4.0 / 32e6).log2().max(0.0);
+            let apart = 1.0 + 0.5 * caches_filled(rows, columns);
             Work::full(2.7 * (grouping + sampled))
                 + cheap(n * VISITED * n / groups)
                 + closer_looks(rows, columns, k as usize, apart) * 0.56
@@ -58,10 +57,16 @@ fn closer_looks(rows: usize, columns: usize, k: usize, apart: f64) -> Work {
     Work::memory((rows * candidates(k, columns)) as f64 * (columns as f64 * 3.6e-10 + 5.6e-7 * apart))
 }
 
+/// How many times the features would have to be halved to fit into a cache: the more, the farther apart rows lie.
+fn caches_filled(rows: usize, columns: usize) -> f64 {
+    (rows as f64 * columns as f64 * 4.0 / 32e6).log2().max(0.0)
+}
+
 /// What the neighbours of rows that have moved take on one thread, from the lists of before.
 pub(crate) fn moved_work(rows: usize, columns: usize, k: usize) -> Work {
     let (n, d, k) = (rows as f64, columns as f64, k.min(rows));
-    Work::memory(n * 15.0 * k as f64 * (d * 1e-10 + 5e-8)) + closer_looks(rows, columns, k, 1.0) * 0.25
+    let offered = Work::memory(n * 15.0 * k as f64 * (d * 1e-10 + 5e-8));
+    (offered + closer_looks(rows, columns, k, 1.0) * 0.25) * (1.0 + caches_filled(rows, columns))
 }
 
 /// What one more ranking of all pairs takes on one thread; their products are there already.
