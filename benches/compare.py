@@ -546,7 +546,7 @@ def graph_file(path, k, threads):
 
 
 def exact_neighbours(u, k):
-    """Those of the sampled rows."""
+    """The nearest rows of each sampled row, found by comparing it with all."""
     import numpy as np
 
     sample = sampled(len(u))

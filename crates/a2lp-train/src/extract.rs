@@ -190,3 +190,42 @@ pub(crate) fn stamp(path: &Path) -> String {
     let (size, nanos) = (known.map_or(0, |m| m.len()), modified.map_or(0, |time| time.as_nanos()));
     format!("{}\n{size} {nanos}\n", path.display())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::OnnxEngine;
+    use crate::trunk::tests::pictures;
+
+    #[test]
+    fn images_that_cannot_be_read_leave_the_others_where_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let images = folder.path().join("images");
+        std::fs::create_dir(&images).unwrap();
+        std::fs::write(&pictures(&images)[0], "no picture").unwrap();
+        let images = ImageSet::open(&images).unwrap();
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/narrow.onnx");
+        let backbone = Backbone::open_onnx(&model, OnnxEngine::Rten).unwrap();
+        let transform = Transform::named("small").unwrap();
+        let extracted = |batch: usize| {
+            let extraction = Extraction {
+                images: &images,
+                transform: &transform,
+                backbone: &backbone,
+                upright: false,
+                skip_broken: true,
+                batch,
+            };
+            let parts = folder.path().join(format!("parts-{batch}"));
+            let run = || extraction.run(&parts, "a", &|_, _| ControlFlow::Continue(())).unwrap();
+            let (first, again) = (run(), run());
+            assert_eq!((again.resumed, again.features), (5, first.features.clone()));
+            first
+        };
+        // The first batch of one image has no features, and nobody knows how many there are of an image.
+        let (one, all) = (extracted(1), extracted(5));
+        assert_eq!(one.rows, [1, 2, 3, 4]);
+        assert_eq!(one.broken.len(), 1);
+        assert_eq!((one.rows, one.features), (all.rows, all.features));
+    }
+}

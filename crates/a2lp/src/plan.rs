@@ -37,8 +37,8 @@ impl Shape {
 }
 
 /// What a run will do and need. Bytes were fitted to what runs of 6,000 to 80,000 rows held, and are within 15 % of it there
-/// (`reliability/run r6`); seconds are those of the machine on which the benchmarks were run, or of this one after
-/// [`on_this_machine`](Plan::on_this_machine).
+/// (`reliability/run r6`); seconds are those of a machine of 2.5 GHz with AVX-512.
+/// [`on_this_machine`](Plan::on_this_machine) turns them into seconds of this one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// How labels will come to the target, and why so.

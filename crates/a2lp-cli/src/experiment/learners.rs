@@ -77,7 +77,9 @@ pub(super) fn run(args: &PairsArgs) -> anyhow::Result<Outcome> {
         cells.push(of_pair);
     }
 
-    std::fs::remove_dir_all(&own_cache).ok();
+    if args.how.cache.is_none() {
+        std::fs::remove_dir_all(&own_cache).ok();
+    }
     let pair_names: Vec<String> = pairs.iter().map(|(source, target)| format!("{source}→{target}")).collect();
     let text = [
         table("accuracy %", &pair_names, &names, &cells, |cell| cell.accuracy),

@@ -37,12 +37,12 @@ const METRICS: &str = "metrics.jsonl";
 const MODEL: &str = "model.json";
 const RECORD: &str = "run.json";
 const LABELS: &str = "labels.csv";
-/// Those of the network, where the labels are not.
+/// The network's labels, if labels without training took their place.
 const NETWORK_LABELS: &str = "labels-of-network.csv";
 const PSEUDO_LABELS: &str = "pseudo-labels.csv";
 const RESULTS: &str = "results.json";
-/// What frozen layers made of the images.
-pub(crate) const CACHE: &str = "cache";
+/// What frozen layers made of the images. The name is long because a folder that holds it counts as one of ours.
+pub(crate) const CACHE: &str = "a2lp-frozen-maps";
 
 impl<T: OptionTable<Of = TrainSettings>> TrainHow<T> {
     pub(crate) fn reading<'a>(&'a self, root: Option<&'a Path>) -> Reading<'a> {
@@ -102,9 +102,6 @@ impl<T: OptionTable<Of = TrainSettings>> Task<'_, T> {
     /// Trains in the folder, or goes on in it.
     pub(crate) fn train(&self, settings: &CheckedTrainSettings) -> anyhow::Result<FinishedRun> {
         let checkpoint = self.folder.join(CHECKPOINT);
-        if self.how.settings.given("freeze-until").is_some() {
-            std::fs::create_dir_all(self.cache).with_context(|| self.cache.display().to_string())?;
-        }
         let training = Training {
             settings,
             shape: settings.learner().network(self.body.shape(&self.source.inputs), self.classes.len()),
@@ -187,8 +184,10 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<Outcome> {
 
     let started = Instant::now();
     let finished = task.train(&settings)?;
-    // Only an unfinished run needs it; a shared one is somebody else's too.
-    std::fs::remove_dir_all(&own_cache).ok();
+    // Only an unfinished run needs it; one that was named stays.
+    if args.how.cache.is_none() {
+        std::fs::remove_dir_all(&own_cache).ok();
+    }
     let summary = write_outputs(&task, &settings, &finished, started.elapsed().as_secs_f64())?;
     let told = describe(&task, &settings, &finished);
     let shown = write_charts(&task, &settings, &finished, told.clone())?;
@@ -335,7 +334,7 @@ fn write_outputs(
     Ok(summary)
 }
 
-/// The labels without training, if they look better than those of the network.
+/// The labels without training, if they look better than the network's labels.
 fn better_untrained(trained: &Trained) -> Option<&PseudoLabels> {
     let (labels, verdict) = trained.untrained.as_ref()?;
     verdict.prefers_untrained().then_some(labels)

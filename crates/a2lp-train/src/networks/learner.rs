@@ -50,15 +50,6 @@ pub enum BodyShape {
 }
 
 impl BodyShape {
-    /// Its name.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            BodyShape::Lenet => Body::Lenet.as_str(),
-            BodyShape::Adapter(_) => Body::Adapter.as_str(),
-            BodyShape::Backbone(name) => name.as_str(),
-        }
-    }
-
     /// Features it makes.
     pub fn width(self) -> usize {
         match self {

@@ -183,9 +183,11 @@ impl Training<'_> {
         let network = LearnerNetwork::new(&self.shape, self.weights, self.settings.seed, &device)?;
         let crops = self.settings.cached_crops;
         let trunk = Trunk { network: &network, layers: last + 1, device: &device, crops };
+        std::fs::create_dir_all(self.cache)
+            .map_err(|error| TrainError::Io { path: self.cache.to_path_buf(), error })?;
         let cached = |domain, photos| -> Result<Inputs, TrainError> {
             let mut hash = Sha256::new();
-            hash.update(format!("{} {} {last} {crops}", env!("CARGO_PKG_VERSION"), self.shape.body.word()));
+            hash.update(format!("{} {:?} {last} {crops}", env!("CARGO_PKG_VERSION"), self.shape.body));
             if let Some(weights) = self.weights {
                 hash_file(&mut hash, weights)?;
             }
@@ -251,7 +253,7 @@ impl Training<'_> {
         Ok(Trained { model, probabilities: seen.probabilities, labels, rounds, resumed, untrained })
     }
 
-    /// What the features say that the network starts from: those that were given, or those of the weights.
+    /// Labels the features that the network starts from: the features that were given, or those that its weights make.
     fn untrained(
         &self,
         state: &State,

@@ -366,7 +366,6 @@ fn frozen_layers_stay_as_they_are_and_those_after_them_learn() {
     let settings = settings.freeze_until(Some("stage5".into())).cached_crops(1).rounds(2).steps(Some(2));
     let settings = settings.batch(4).neighbours(3).warm_up(3).check(body).unwrap();
     let cache = folder.path().join("cache");
-    std::fs::create_dir(&cache).unwrap();
     let run = |checkpoint: &str, stop_at| {
         let (source, target) = (photos(), photos());
         let training = Training {
